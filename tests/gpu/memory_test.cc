@@ -10,11 +10,10 @@
 #include "mxtrain/ndarray/ndarray.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "tests/gpu/runtime.h"
+#include "tests/support/gpus.h"
 
 namespace mxtrain::test {
 namespace {
-
-const Context kGpu = Context::gpu(0);
 
 std::vector<float> Numbers(int64_t n) {
   std::vector<float> numbers(static_cast<size_t>(n));

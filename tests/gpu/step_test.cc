@@ -11,12 +11,11 @@
 #include "mxtrain/executor/captures.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/gpu/runtime.h"
+#include "tests/support/gpus.h"
 #include "tests/support/small_nets.h"
 
 namespace mxtrain::test {
 namespace {
-
-const Context kGpu = Context::gpu(0);
 
 NDArray Make(Runtime& runtime, const std::string& name, int64_t n, DType type, Context ctx) {
   NDArray array(runtime, {n}, DType::kFloat32, Context::cpu());

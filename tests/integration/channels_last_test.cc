@@ -31,7 +31,7 @@ BindRequest RequestOn(const SmallNet& net, Context ctx) {
   return request;
 }
 
-std::map<std::string, std::vector<double>> ResultOf(Runtime& runtime, const SmallNet& net,
+std::map<std::string, std::vector<double>> ResultOn(Runtime& runtime, const SmallNet& net,
                                                     Context ctx) {
   const auto executor = BindWithValues(runtime, net.losses, RequestOn(net, ctx));
   executor->Step(MakeInputs(runtime, net, executor->input_names()));
@@ -48,8 +48,8 @@ TEST_CASE("a step with convolutions in channels last gives the plain one's numbe
   const auto runtime = NewChannelsLastRuntime();
   for (const SmallNet& net : Nets()) {
     CAPTURE(net.name);
-    const auto got = ResultOf(*runtime, net, Context::gpu(0)),
-               expected = ResultOf(*runtime, net, Context::cpu());
+    const auto got = ResultOn(*runtime, net, Context::gpu(0)),
+               expected = ResultOn(*runtime, net, Context::cpu());
     REQUIRE(got.size() == expected.size());
     for (const auto& [name, values] : expected) {
       CAPTURE(name);

@@ -48,10 +48,10 @@ const std::set<std::string> kSlow = {"alexnet",
                                      "vgg19",
                                      "vgg19_bn",
                                      "wide_resnet50_2"};
-constexpr int64_t kBatch = 2;
+constexpr int64_t kConfigBatch = 2;
 constexpr int64_t kClasses = 10;  // for nets that take it from the data
 
-config::Net Load(const fs::path& file) {
+config::Net LoadNet(const fs::path& file) {
   config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
   config::LoadRequest request;
   request.files = {file.string()};
@@ -66,11 +66,11 @@ config::Net Load(const fs::path& file) {
   return net;
 }
 
-executor::BindRequest RequestFor(const config::Net& net) {
+executor::BindRequest ConfigRequest(const config::Net& net) {
   const Symbol& symbol = net.symbol;
   executor::BindRequest request;
   request.namesake = 0;  // executors of one net are compared
-  request.shapes = config::BatchShapes(net, kBatch);
+  request.shapes = config::BatchShapes(net, kConfigBatch);
   std::set<std::string> labels;
   for (const auto& label : net.labels) labels.insert(label.name);
   for (const std::string& name : symbol.ListArguments()) {
@@ -144,8 +144,8 @@ TEST_CASE("every configuration binds; all but the slowest run a step") {
   CHECK(files.size() >= 8);
   for (const fs::path& file : files) {
     CAPTURE(file.string());
-    const config::Net net = Load(file);
-    executor::BindRequest request = RequestFor(net);
+    const config::Net net = LoadNet(file);
+    executor::BindRequest request = ConfigRequest(net);
     const auto train = Executor::SimpleBind(*runtime, net.symbol, request);
     CHECK(train->memory_plan().arena_bytes >= train->memory_plan().lower_bound);
     CHECK(static_cast<double>(train->memory_plan().arena_bytes) <=
@@ -166,8 +166,8 @@ TEST_CASE("every configuration binds; all but the slowest run a step") {
 // forward alone.
 std::map<std::string, int> OperatorsOnGpu(const std::string& name, std::optional<DType> amp) {
   const auto runtime = NewChannelsLastRuntime();
-  const config::Net net = Load(SourceDir() / "configs" / "imagenet" / (name + ".yaml"));
-  executor::BindRequest request = RequestFor(net);
+  const config::Net net = LoadNet(SourceDir() / "configs" / "imagenet" / (name + ".yaml"));
+  executor::BindRequest request = ConfigRequest(net);
   request.ctx = Context::gpu();
   request.amp = amp;
   std::map<std::string, int> count;
@@ -198,12 +198,12 @@ TEST_CASE("on a GPU batch norms take the additions and activations behind them")
 
 TEST_CASE("pixels become 16-bit inputs in one kernel") {
   const auto runtime = NewChannelsLastRuntime();
-  const config::Net net = Load(SourceDir() / "configs" / "imagenet" / "resnet18.yaml");
+  const config::Net net = LoadNet(SourceDir() / "configs" / "imagenet" / "resnet18.yaml");
   const std::string input = net.inputs[0].name;
   const Symbol pixels[] = {Symbol::Variable(input)};
   const Symbol symbol = net.symbol.Compose(
       {{input, Symbol::Create(TestRegistry(), "image_normalize", "normalize", {}, pixels)}});
-  executor::BindRequest request = RequestFor(net);
+  executor::BindRequest request = ConfigRequest(net);
   request.ctx = Context::gpu();
   TShape& images = request.shapes.at(input);
   images = {images[0], images[2], images[3], images[1]};

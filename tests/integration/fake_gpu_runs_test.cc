@@ -12,13 +12,12 @@
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/gpus.h"
 #include "tests/support/thread_ranks.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
 namespace {
-
-const Context kGpu = Context::gpu(0);
 
 TEST_CASE("whole runs: optimizer, clipping, averages, workers, evaluation, checkpoints, resume") {
   const TempDir data;
@@ -75,7 +74,7 @@ RunSpec OnTwoGpus(RunSpec spec) {
   return spec;
 }
 
-RunSpec OnFakeGpus() {
+RunSpec FakeGpuSpec() {
   RunSpec spec;
   spec.symbol = NoisyNet();
   spec.make_runtime = [](const RunSpec& s) { return NewFakeGpuRuntime(s.engine, s.seed); };
@@ -86,7 +85,7 @@ RunSpec OnFakeGpus() {
 TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store sums") {
   const TempDir data;
   WriteTable(data);
-  std::vector<RunSpec> specs(5, OnFakeGpus());
+  std::vector<RunSpec> specs(5, FakeGpuSpec());
   specs[1].clip_norm = 0.5;
   specs[1].average_decay = 0.9;
   specs[2].grad_accum = 2;
@@ -113,7 +112,7 @@ TEST_CASE("whole runs on two GPUs give the bits of two workers, whichever store 
 TEST_CASE("whole runs on two GPUs with the wire in bfloat16 give the bits of two such ranks") {
   const TempDir data;
   WriteTable(data);
-  RunSpec spec = OnFakeGpus();
+  RunSpec spec = FakeGpuSpec();
   spec.symbol = QuietNet();
   spec.dist.wire = DistOptions::Wire::kBfloat16;
   RunSpec by_ranks = spec;
@@ -155,7 +154,7 @@ TEST_CASE(
     CAPTURE(optimizer.name);
     CAPTURE(optimizer.params.size());
     optimizer.params.emplace_back("weight_decay", "0.01");
-    RunSpec spec = OnFakeGpus();
+    RunSpec spec = FakeGpuSpec();
     spec.optimizer = optimizer;
     spec.lr_schedule = {"constant", {}};
     spec.epochs = 1;
@@ -202,7 +201,7 @@ TEST_CASE(
     "a step on a GPU has one update for all weights and one for their averages, and clipping "
     "copies nothing to the host") {
   constexpr int kSteps = 4;
-  RunSpec spec = OnFakeGpus();
+  RunSpec spec = FakeGpuSpec();
   spec.ctx = kGpu;
   spec.clip_norm = 0.5;
   spec.average_decay = 0.9;
@@ -225,7 +224,7 @@ TEST_CASE(
 TEST_CASE("two GPUs on half batches do what one does on the whole batch") {
   const TempDir data;
   WriteTable(data);
-  RunSpec spec = OnFakeGpus();
+  RunSpec spec = FakeGpuSpec();
   spec.symbol = QuietNet();
   spec.ctx = kGpu;
   spec.clip_norm = 0.5;
@@ -235,7 +234,7 @@ TEST_CASE("two GPUs on half batches do what one does on the whole batch") {
 TEST_CASE("a run on two GPUs is resumed to the bits of an unbroken one, and on one GPU") {
   const TempDir data, folder;
   WriteTable(data);
-  RunSpec spec = OnTwoGpus(OnFakeGpus());
+  RunSpec spec = OnTwoGpus(FakeGpuSpec());
   spec.average_decay = 0.9;
   const Outcome whole = RunWhole(data, spec);
   spec.folder = folder.path("checkpoints");
@@ -255,7 +254,7 @@ TEST_CASE("a run on two GPUs is resumed to the bits of an unbroken one, and on o
   folder.Write("stopped", stopped);
   resume(spec);
   CHECK(ReadFile(CheckpointFolder(spec.folder).File("last")) == whole.last);
-  RunSpec on_one = OnFakeGpus();
+  RunSpec on_one = FakeGpuSpec();
   on_one.average_decay = spec.average_decay;
   on_one.ctx = kGpu;
   resume(on_one);
@@ -265,7 +264,7 @@ TEST_CASE("a run on two GPUs is resumed to the bits of an unbroken one, and on o
 TEST_CASE("images are copied as bytes and normalized on the GPU: the bits of float32 batches") {
   const TempDir data;
   WriteImages(data);
-  RunSpec spec = OnFakeGpus();
+  RunSpec spec = FakeGpuSpec();
   spec.images = true;
   spec.data_threads = 2;
   std::vector<RunSpec> specs(3, spec);
@@ -294,7 +293,7 @@ TEST_CASE("images are copied as bytes and normalized on the GPU: the bits of flo
 TEST_CASE("pixels before a convolution that wants channels last, or bfloat16") {
   const TempDir data;
   WriteImages(data);
-  RunSpec channels_last = OnFakeGpus();
+  RunSpec channels_last = FakeGpuSpec();
   channels_last.images = true;
   channels_last.ctx = kGpu;
   RunSpec narrow = channels_last;
@@ -360,7 +359,7 @@ class Gate {
 TEST_CASE("the copy of a batch is made while the GPU works on the one before") {
   const TempDir data;
   WriteImages(data);
-  RunSpec spec = OnFakeGpus();
+  RunSpec spec = FakeGpuSpec();
   spec.images = true;
   for (const bool two : {false, true}) {
     for (const bool as_pixels : {false, true}) {
@@ -385,7 +384,7 @@ TEST_CASE("a GPU that fails ends the run on both with its message") {
   const TempDir data;
   WriteTable(data);
   for (const Context broken : {Context::gpu(0), Context::gpu(1)}) {
-    Process process(data, OnTwoGpus(OnFakeGpus()));
+    Process process(data, OnTwoGpus(FakeGpuSpec()));
     class BreakAfter final : public TrainListener {
      public:
       BreakAfter(engine::Engine& engine, Context broken) : engine_(engine), broken_(broken) {}
@@ -408,7 +407,7 @@ TEST_CASE("a GPU that fails ends the run on both with its message") {
 TEST_CASE("a batch that cannot be divided among GPUs is rejected before the start") {
   const TempDir data;
   WriteTable(data);
-  RunSpec spec = OnTwoGpus(OnFakeGpus());
+  RunSpec spec = OnTwoGpus(FakeGpuSpec());
   spec.batch = 7;
   CHECK_THROWS_WITH(Process(data, spec), "a batch of 7 cannot be divided among 2 workers");
 }

@@ -19,12 +19,11 @@
 #include "mxtrain/operator/plans.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/gpus.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
 namespace {
-
-const Context kGpu = Context::gpu(0);
 
 TEST_CASE("arrays move between host, pinned memory and two GPUs") {
   for (const char* engine : {"naive", "threaded"}) {
@@ -87,8 +86,8 @@ TEST_CASE("a backend borrows from the storage, which gives up cached blocks for 
   CHECK(runtime->storage().GetStats(kGpu).in_use == 0);
 }
 
-std::map<std::string, std::vector<double>> Steps(Runtime& runtime, const SmallNet& net,
-                                                 Context ctx) {
+std::map<std::string, std::vector<double>> MonitoredSteps(Runtime& runtime, const SmallNet& net,
+                                                          Context ctx) {
   executor::BindRequest request = RequestFor(net, net.losses);
   request.ctx = ctx;
   const auto executor = BindWithValues(runtime, net.losses, request);
@@ -120,7 +119,8 @@ TEST_CASE("steps of small nets, monitored too") {
     nets.push_back(DropoutNet(runtime->operators()));
     for (const SmallNet& net : nets) {
       CAPTURE(net.name);
-      auto gpu = Steps(*runtime, net, kGpu), cpu = Steps(*runtime, net, Context::cpu());
+      auto gpu = MonitoredSteps(*runtime, net, kGpu),
+           cpu = MonitoredSteps(*runtime, net, Context::cpu());
       // The CPU fuses chains of element-wise operators, a GPU does not.
       const auto of_gpu = gpu, of_cpu = cpu;
       const auto erase_others = [](auto* mine, const auto& theirs) {

@@ -4,12 +4,12 @@
 
 #include "mxtrain/base/error.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/gpus.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
 namespace {
 
-const Context kGpu = Context::gpu(0);
 constexpr double kFirstScale = 8192;  // 2^16 / batch
 
 RunSpec InFloat16(const Symbol& symbol, int64_t steps = 6) {
@@ -24,7 +24,7 @@ RunSpec InFloat16(const Symbol& symbol, int64_t steps = 6) {
   return spec;
 }
 
-RunSpec OnTwoGpus(RunSpec spec, const std::string& kvstore) {
+RunSpec OnTwoGpusBy(RunSpec spec, const std::string& kvstore) {
   spec.devices = {Context::gpu(0), Context::gpu(1)};
   spec.kvstore = kvstore;
   spec.new_communicator = NewFakeCommunicator;
@@ -134,8 +134,8 @@ TEST_CASE(
   specs[2].grad_accum = 2;
   specs[2].workers = 2;
   specs[3].optimizer = {"lamb", {{"lr", "0.01"}}};
-  specs.push_back(OnTwoGpus(specs[0], "device"));
-  specs.push_back(OnTwoGpus(specs[0], "local"));
+  specs.push_back(OnTwoGpusBy(specs[0], "device"));
+  specs.push_back(OnTwoGpusBy(specs[0], "local"));
   for (const RunSpec& spec : specs) {
     const Watched run = Run(data, spec, 3);
     CHECK(run.scale_after.at(3) == LossScaleState{kFirstScale, 3, 0, 0});
@@ -175,7 +175,7 @@ TEST_CASE("two GPUs in float16 give the bits of two workers on one, whichever st
   on_one.workers = 2;
   const Watched expected = Run(data, on_one, 3);
   for (const char* kvstore : {"device", "local"})
-    CHECK(Run(data, OnTwoGpus(spec, kvstore), 3).bits == expected.bits);
+    CHECK(Run(data, OnTwoGpusBy(spec, kvstore), 3).bits == expected.bits);
 }
 
 // Resumed from a checkpoint with another scale.

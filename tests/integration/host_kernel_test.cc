@@ -12,13 +12,12 @@
 #include "tests/support/error_message.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/gpus.h"
 #include "tests/support/imperative_calls.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
 namespace {
-
-const Context kGpu = Context::gpu(0);
 
 std::set<std::string> AllOperators() {
   const std::vector<std::string> names = BuiltinOperators()->Names();
@@ -31,14 +30,14 @@ std::unique_ptr<Runtime> NewSquareRuntime(RuntimeOptions options = {},
   return NewFakeGpuRuntimeWithout(without, std::move(options), AddCountedSquare);
 }
 
-executor::BindRequest RequestOn(Context ctx, const SmallNet& net, executor::GradReq req) {
+executor::BindRequest HostKernelRequest(Context ctx, const SmallNet& net, executor::GradReq req) {
   executor::BindRequest request = RequestFor(net, net.losses);
   request.ctx = ctx;
   for (auto& [name, asked] : request.grad_req) asked = req;
   return request;
 }
 
-Result Steps(Runtime& runtime, const SmallNet& net, const executor::BindRequest& request) {
+Result ResultOfSteps(Runtime& runtime, const SmallNet& net, const executor::BindRequest& request) {
   const auto executor = BindWithValues(runtime, net.losses, request);
   for (int step = 0; step < 6; ++step)
     executor->Step(
@@ -58,11 +57,11 @@ TEST_CASE("nets train on a GPU without any kernel, with the bits of the CPU's re
       CAPTURE(net.name);
       const bool naive = options.engine == "naive";
       executor::BindRequest on_gpu =
-          RequestOn(kGpu, net, naive ? executor::GradReq::kWrite : executor::GradReq::kAdd);
+          HostKernelRequest(kGpu, net, naive ? executor::GradReq::kWrite : executor::GradReq::kAdd);
       on_gpu.reference_kernels = true;
       executor::BindRequest on_cpu = on_gpu;
       on_cpu.ctx = Context::cpu();
-      CHECK(Steps(*runtime, net, on_gpu) == Steps(*runtime, net, on_cpu));
+      CHECK(ResultOfSteps(*runtime, net, on_gpu) == ResultOfSteps(*runtime, net, on_cpu));
     }
   }
 }
@@ -75,11 +74,11 @@ TEST_CASE("scratch, saved bytes, auxiliary states and sums of gradients are the 
     const SmallNet net = SquareNet(runtime->operators());
     for (const auto req : {executor::GradReq::kWrite, executor::GradReq::kAdd}) {
       for (const bool is_train : {true, false}) {
-        executor::BindRequest on_gpu = RequestOn(kGpu, net, req);
+        executor::BindRequest on_gpu = HostKernelRequest(kGpu, net, req);
         on_gpu.is_train = is_train;
         executor::BindRequest on_cpu = on_gpu;
         on_cpu.ctx = Context::cpu();
-        CHECK(Steps(*runtime, net, on_gpu) == Steps(*runtime, net, on_cpu));
+        CHECK(ResultOfSteps(*runtime, net, on_gpu) == ResultOfSteps(*runtime, net, on_cpu));
       }
     }
   }
@@ -89,7 +88,7 @@ TEST_CASE("what runs between two host kernels is captured") {
   const auto runtime = NewSquareRuntime();
   const SmallNet net = SquareNet(runtime->operators());
   const auto executor =
-      BindWithValues(*runtime, net.losses, RequestOn(kGpu, net, executor::GradReq::kWrite));
+      BindWithValues(*runtime, net.losses, HostKernelRequest(kGpu, net, executor::GradReq::kWrite));
   int pieces = 0, host_kernels = 0;
   bool in_piece = false;
   for (size_t id = 0; id < executor->graph().nodes.size(); ++id) {
@@ -119,7 +118,7 @@ TEST_CASE("a step allocates no host memory") {
   const auto runtime = NewSquareRuntime();
   const SmallNet net = SquareNet(runtime->operators());
   const auto executor =
-      BindWithValues(*runtime, net.losses, RequestOn(kGpu, net, executor::GradReq::kWrite));
+      BindWithValues(*runtime, net.losses, HostKernelRequest(kGpu, net, executor::GradReq::kWrite));
   const std::vector<NDArray> inputs = MakeInputs(*runtime, net, executor->input_names());
   const NDArray x = Floats(*runtime, {1, 2, 3}, kGpu), count = Floats(*runtime, {0}, kGpu);
   // Of a storage without a cache, so that it asks the device for every block.
@@ -147,8 +146,8 @@ TEST_CASE("a step allocates no host memory") {
 TEST_CASE("a device has no space for host kernels") {
   const auto runtime = NewSquareRuntime();
   const SmallNet net = SquareNet(runtime->operators());
-  const auto executor =
-      Executor::SimpleBind(*runtime, net.losses, RequestOn(kGpu, net, executor::GradReq::kWrite));
+  const auto executor = Executor::SimpleBind(
+      *runtime, net.losses, HostKernelRequest(kGpu, net, executor::GradReq::kWrite));
   int passes = 0;
   for (size_t id = 0; id < executor->graph().nodes.size(); ++id) {
     const executor::ExecNode& node = executor->graph().nodes[id];
@@ -187,11 +186,12 @@ TEST_CASE("with the best kernels around it, and in mixed precision") {
   for (const SmallNet& net : SmallNets(runtime->operators())) {
     CAPTURE(net.name);
     for (const bool narrow : {false, true}) {
-      executor::BindRequest on_gpu = RequestOn(kGpu, net, executor::GradReq::kWrite);
+      executor::BindRequest on_gpu = HostKernelRequest(kGpu, net, executor::GradReq::kWrite);
       const executor::BindRequest on_cpu =
-          RequestOn(Context::cpu(), net, executor::GradReq::kWrite);
+          HostKernelRequest(Context::cpu(), net, executor::GradReq::kWrite);
       if (narrow) on_gpu.amp = DType::kBfloat16;
-      const Result got = Steps(*runtime, net, on_gpu), expected = Steps(*runtime, net, on_cpu);
+      const Result got = ResultOfSteps(*runtime, net, on_gpu),
+                   expected = ResultOfSteps(*runtime, net, on_cpu);
       const double tolerance = narrow ? 0.2 : 1e-4;
       for (const auto& [name, values] : expected) {
         CAPTURE(name);
@@ -227,7 +227,7 @@ TEST_CASE("mixed precision does not move an operator to the host") {
         NewFakeGpuRuntimeWithout({"FullyConnected", "Activation"}, options, AddSingleKernels);
     const SmallNet net = SmallNets(runtime->operators())[0];
     REQUIRE(net.name == "mlp");
-    executor::BindRequest request = RequestOn(kGpu, net, executor::GradReq::kWrite);
+    executor::BindRequest request = HostKernelRequest(kGpu, net, executor::GradReq::kWrite);
     request.amp = DType::kBfloat16;
     request.fuse = false;
     int narrow = 0, wide = 0;
@@ -311,7 +311,7 @@ struct LoggedRuntime {
 TEST_CASE("the log names the operator once") {
   LoggedRuntime logged;
   const SmallNet net = SquareNet(logged.runtime->operators());
-  const executor::BindRequest request = RequestOn(kGpu, net, executor::GradReq::kWrite);
+  const executor::BindRequest request = HostKernelRequest(kGpu, net, executor::GradReq::kWrite);
   const auto executor = Executor::SimpleBind(*logged.runtime, net.losses, request);
   const auto other = Executor::SimpleBind(*logged.runtime, net.losses, request, executor.get());
   CHECK(logged.lines ==
@@ -330,8 +330,8 @@ TEST_CASE("the log does not name an operator that is an alias") {
   const Symbol flat = layer("Flatten", "flat", fc);
   const Symbol loss = layer("SoftmaxOutput", "softmax", flat);
   const SmallNet net{"flat", loss, flat, {{"data", {4, 6}}}, {{"softmax_label", {4}}}, 3};
-  const auto executor = Executor::SimpleBind(*logged.runtime, net.losses,
-                                             RequestOn(kGpu, net, executor::GradReq::kWrite));
+  const auto executor = Executor::SimpleBind(
+      *logged.runtime, net.losses, HostKernelRequest(kGpu, net, executor::GradReq::kWrite));
   const auto& nodes = executor->graph().nodes;
   CHECK(std::any_of(nodes.begin(), nodes.end(),
                     [](const auto& node) { return node.plan && RunsOnHost(*node.plan); }));
@@ -342,7 +342,7 @@ TEST_CASE("the log of a call on arrays, and of a net on the CPU") {
   LoggedRuntime logged;
   const SmallNet net = SquareNet(logged.runtime->operators());
   Executor::SimpleBind(*logged.runtime, net.losses,
-                       RequestOn(Context::cpu(), net, executor::GradReq::kWrite));
+                       HostKernelRequest(Context::cpu(), net, executor::GradReq::kWrite));
   CHECK(logged.lines.empty());
   const NDArray x = Floats(*logged.runtime, {1}, kGpu), count = Floats(*logged.runtime, {0}, kGpu);
   for (int i = 0; i < 2; ++i) Invoke("CountedSquare", {&x, 1}, {}, {&count, 1})[0].WaitToRead();
@@ -358,7 +358,7 @@ TEST_CASE("a strict runtime refuses, naming operator and layer") {
   const SmallNet net = SquareNet(logged.runtime->operators());
   const auto bind = [&](Context ctx) {
     Executor::SimpleBind(*logged.runtime, net.losses,
-                         RequestOn(ctx, net, executor::GradReq::kWrite));
+                         HostKernelRequest(ctx, net, executor::GradReq::kWrite));
   };
   CHECK(MessageOf([&] { bind(kGpu); }) ==
         "CountedSquare 'square': CountedSquare has no kernel for gpu(0) in this build; run it on "

@@ -12,7 +12,7 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kBatch = 4, kSize = 32, kChannels = 64;
+constexpr int64_t kMathBatch = 4, kSize = 32, kChannels = 64;
 
 size_t At(int64_t n, int64_t c, int64_t y, int64_t x) {
   return static_cast<size_t>(((n * kChannels + c) * kSize + y) * kSize + x);
@@ -22,7 +22,7 @@ size_t At(int64_t n, int64_t c, int64_t y, int64_t x) {
 double WeightGradient(const std::vector<double>& data, const std::vector<double>& head, int64_t o,
                       int64_t c, int64_t i, int64_t j) {
   double sum = 0;
-  for (int64_t n = 0; n < kBatch; ++n) {
+  for (int64_t n = 0; n < kMathBatch; ++n) {
     for (int64_t y = std::max<int64_t>(0, 1 - i); y < std::min(kSize, kSize + 1 - i); ++y) {
       for (int64_t x = std::max<int64_t>(0, 1 - j); x < std::min(kSize, kSize + 1 - j); ++x) {
         sum += head[At(n, o, y, x)] * data[At(n, c, y + i - 1, x + j - 1)];
@@ -63,7 +63,7 @@ Errors ErrorsOf(Math math) {
       TestRegistry(), "Convolution", "conv",
       {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "64"}, {"no_bias", "True"}},
       std::vector<Symbol>{Symbol::Variable("data")});
-  const TShape shape{kBatch, kChannels, kSize, kSize};
+  const TShape shape{kMathBatch, kChannels, kSize, kSize};
   const auto array = [&](const std::string& name) {
     NDArray a(*runtime, shape, DType::kFloat32);
     SetValues(a, ValuesFor(name, shape.Size()));
@@ -119,7 +119,7 @@ TEST_CASE(
       {{"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"num_filter", "64"}, {"no_bias", "True"}},
       std::vector<Symbol>{Symbol::Variable("data")});
   executor::BindRequest request;
-  request.shapes["data"] = {kBatch, kChannels, kSize, kSize};
+  request.shapes["data"] = {kMathBatch, kChannels, kSize, kSize};
   request.types["data"] = DType::kFloat32;
   request.is_train = false;
   const auto executor = BindWithValues(*runtime, net, request);

@@ -16,13 +16,12 @@
 #include "mxtrain/symbol/symbol.h"
 #include "tests/support/data_dir.h"
 
-using namespace mxtrain;
-
+namespace mxtrain {
 namespace {
 
 using ArrayMap = std::map<std::string, NDArray>;
 
-ArrayMap Load(Runtime& runtime, const std::string& path) {
+ArrayMap ReadArrays(Runtime& runtime, const std::string& path) {
   const NamedArrays file = LoadArrays(runtime, path);
   ArrayMap arrays;
   for (size_t i = 0; i < file.arrays.size(); ++i) arrays[file.names.at(i)] = file.arrays[i];
@@ -132,7 +131,7 @@ void SaveOurs(Runtime& runtime, const Case& c, bool gradients, const std::string
 }
 
 // A net composed here, with numbers from a simple recurrence.
-Case OwnNet(Runtime& runtime) {
+Case OwnCase(Runtime& runtime) {
   const OperatorRegistry& ops = runtime.operators();
   auto op = [&](const char* type, const std::string& name, const Kwargs& kwargs,
                 std::vector<Symbol> inputs) {
@@ -182,8 +181,8 @@ TEST_CASE("checkpoints of MXNet predict and learn the same here" *
     try {
       const Case c{
           Symbol::FromJson(runtime.operators(), ReadFile(dir + "/" + name + "-symbol.json")),
-          Load(runtime, dir + "/" + name + "-0001.params"),
-          Load(runtime, dir + "/" + name + "-run.params")};
+          ReadArrays(runtime, dir + "/" + name + "-0001.params"),
+          ReadArrays(runtime, dir + "/" + name + "-run.params")};
       CHECK(Symbol::FromJson(runtime.operators(), c.net.ToJson()).ToJson() == c.net.ToJson());
       CheckPredictions(runtime, c);
       if (kind == "gradients") CheckGradients(runtime, c);
@@ -193,5 +192,7 @@ TEST_CASE("checkpoints of MXNet predict and learn the same here" *
     }
   }
   CHECK(count >= 10);
-  SaveOurs(runtime, OwnNet(runtime), false, ours + "/own");
+  SaveOurs(runtime, OwnCase(runtime), false, ours + "/own");
 }
+
+}  // namespace mxtrain

@@ -133,7 +133,7 @@ TEST_CASE(
 }
 
 // The learning rate of each step, and how far the run came.
-struct Steps final : TrainListener {
+struct RateLog final : TrainListener {
   void OnStep(const StepEvent& e) override { rates.push_back(e.lr); }
   void OnEpoch(const EpochEvent& e) override { epochs = e.epoch; }
   std::vector<double> rates;
@@ -160,7 +160,7 @@ TEST_CASE(
   spec.batch = 4;
   Process second(data, spec);
   second.trainer->Resume(LoadCheckpoint(*second.runtime, last));
-  Steps steps;
+  RateLog steps;
   const TrainResult result = second.trainer->Run(steps);
   CHECK(steps.rates.size() == (11 - 4) + 11 + 11);
   CHECK(result.epochs == 4);
@@ -185,7 +185,7 @@ TEST_CASE(
   spec.symbol = QuietNet();
   spec.epochs = 2;
   spec.folder = folder.path("checkpoints");
-  Steps steps;
+  RateLog steps;
   Process(data, spec).trainer->Run(steps);
   REQUIRE(steps.rates.size() == 10);
   {
@@ -206,7 +206,7 @@ TEST_CASE(
       process.trainer->Resume(stopped, /*extend=*/true),
       "the run is not finished: it has made 13 of 20 steps; resume it without extending");
   process.trainer->Resume(stopped);
-  Steps rest;
+  RateLog rest;
   CHECK(process.trainer->Run(rest).epochs == 4);
   CHECK(rest.rates == std::vector<double>(steps.rates.begin() + 3, steps.rates.end()));
 }

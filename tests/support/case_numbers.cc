@@ -20,8 +20,8 @@ std::vector<TensorSpec> Specs(const std::vector<TShape>& shapes, const std::vect
   return specs;
 }
 
-Arrays Draw(const std::vector<TensorSpec>& specs, const std::vector<Generator>& generators,
-            uint64_t seed) {
+Arrays DrawArrays(const std::vector<TensorSpec>& specs, const std::vector<Generator>& generators,
+                  uint64_t seed) {
   Arrays arrays;
   for (size_t i = 0; i < specs.size(); ++i) {
     const Generator& generate = generators[std::min(i, generators.size() - 1)];
@@ -126,14 +126,14 @@ PassSetup CaseOnDevice::MakeSetup(const CaseTypes& types) const {
   s.in = Specs(in_shapes, in_types);
   s.out = Specs(out_shapes, out_types);
   s.aux = Specs(aux_shapes, aux_types);
-  s.in_values = Draw(s.in, case_.inputs, case_.seed);
-  s.aux_values = Draw(s.aux, case_.aux, case_.seed + 100);
-  s.head_values = Draw(s.out, {Uniform(-1, 1)}, case_.seed + 200);
+  s.in_values = DrawArrays(s.in, case_.inputs, case_.seed);
+  s.aux_values = DrawArrays(s.aux, case_.aux, case_.seed + 100);
+  s.head_values = DrawArrays(s.out, {Uniform(-1, 1)}, case_.seed + 200);
   for (int i = property_->NumVisibleOutputs(); i < property_->NumOutputs(); ++i) {
     std::fill(s.head_values[i].begin(), s.head_values[i].end(), 0.0);
   }
-  s.old_out = Draw(s.out, {Uniform(-1, 1)}, case_.seed + 300);
-  s.old_grad = Draw(s.in, {Uniform(-1, 1)}, case_.seed + 400);
+  s.old_out = DrawArrays(s.out, {Uniform(-1, 1)}, case_.seed + 300);
+  s.old_grad = DrawArrays(s.in, {Uniform(-1, 1)}, case_.seed + 400);
   return s;
 }
 

@@ -17,4 +17,8 @@ std::string MessageOf(Call&& call) {
   }
 }
 
+inline bool Says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 }  // namespace mxtrain::test

@@ -7,7 +7,7 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int kBatch = 2, kSide = 6;
+constexpr int kImageBatch = 2, kImageSide = 6;
 
 // An array [2, channels, side, side].
 struct Image {
@@ -16,12 +16,13 @@ struct Image {
   bool read = false;
 };
 
-class Generator {
+class ImageNetGenerator {
  public:
-  Generator(const OperatorRegistry& registry, unsigned seed) : registry_(registry), random_(seed) {}
+  ImageNetGenerator(const OperatorRegistry& registry, unsigned seed)
+      : registry_(registry), random_(seed) {}
 
   SmallNet Make(const std::string& name) {
-    images_.push_back({Symbol::Variable("data"), 3, kSide});
+    images_.push_back({Symbol::Variable("data"), 3, kImageSide});
     Unit();
     for (int layers = 3 + Below(8); layers > 0; --layers) AddLayer();
     std::vector<Symbol> features, losses;
@@ -34,7 +35,7 @@ class Generator {
     return {name,
             Symbol::Group(losses),
             Symbol::Group(features),
-            {{"data", {kBatch, 3, kSide, kSide}}},
+            {{"data", {kImageBatch, 3, kImageSide, kImageSide}}},
             {},
             0};
   }
@@ -158,7 +159,7 @@ class Generator {
 }  // namespace
 
 SmallNet RandomImageNet(const OperatorRegistry& registry, unsigned seed) {
-  return Generator(registry, seed).Make(format("random images {}", seed));
+  return ImageNetGenerator(registry, seed).Make(format("random images {}", seed));
 }
 
 }  // namespace mxtrain::test

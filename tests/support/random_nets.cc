@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int kBatch = 3, kSide = 5;
+constexpr int kNetBatch = 3, kNetSide = 5;
 
 // An array of the net: [3, channels], or [3, channels, 5, 5].
 struct Array {
@@ -19,9 +19,9 @@ struct Array {
   bool made = false;  // by an operator: may be a head
 };
 
-class Generator {
+class NetGenerator {
  public:
-  Generator(const OperatorRegistry& registry, unsigned seed, bool differentiable)
+  NetGenerator(const OperatorRegistry& registry, unsigned seed, bool differentiable)
       : registry_(registry), random_(seed), differentiable_(differentiable) {}
 
   SmallNet Make(const std::string& name) {
@@ -37,8 +37,8 @@ class Generator {
     }
     SmallNet net{name, Symbol::Group(losses), Symbol::Group(features), {}, labels_, 2};
     for (const std::string& argument : net.features.ListArguments()) {
-      if (argument == "data") net.data["data"] = {kBatch, 2, kSide, kSide};
-      if (argument == "row") net.data["row"] = {kBatch, 4};
+      if (argument == "data") net.data["data"] = {kNetBatch, 2, kNetSide, kNetSide};
+      if (argument == "row") net.data["row"] = {kNetBatch, 4};
     }
     return net;
   }
@@ -148,12 +148,12 @@ class Generator {
     Add(Apply("Concat", {x.symbol, y.symbol}, {{"num_args", "2"}}), x.image, 2 * x.channels);
   }
   void View(const Array& x) {
-    if (x.image) return Add(Apply("Flatten", {x.symbol}), false, x.channels * kSide * kSide);
+    if (x.image) return Add(Apply("Flatten", {x.symbol}), false, x.channels * kNetSide * kNetSide);
     Add(Apply("Reshape", {x.symbol}, {{"shape", "(0, -1)"}}), false, x.channels);
   }
   void Dense(const Array& x) {
     const int hidden = 2 * (1 + Below(3)),
-              width = x.image ? x.channels * kSide * kSide : x.channels;
+              width = x.image ? x.channels * kNetSide * kNetSide : x.channels;
     std::map<std::string, Symbol> named;
     if (Below(2)) named = {{"weight", Weight(format("dense_{}_{}", hidden, width))}};
     Add(Apply("FullyConnected", {x.symbol}, {{"num_hidden", std::to_string(hidden)}}, named), false,
@@ -183,7 +183,7 @@ class Generator {
     const int kind = x.image ? 0 : x.channels < 2 ? Below(2) : Below(3);
     if (kind == 0) return Apply("MakeLoss", {Apply("square", {x.symbol})}, {{"grad_scale", "0.5"}});
     const Symbol loss = Apply(kind == 1 ? "LinearRegressionOutput" : "SoftmaxOutput", {x.symbol});
-    labels_[loss.Name() + "_label"] = kind == 1 ? TShape{kBatch, x.channels} : TShape{kBatch};
+    labels_[loss.Name() + "_label"] = kind == 1 ? TShape{kNetBatch, x.channels} : TShape{kNetBatch};
     return loss;
   }
 
@@ -199,7 +199,7 @@ class Generator {
 }  // namespace
 
 SmallNet RandomNet(const OperatorRegistry& registry, unsigned seed, bool differentiable) {
-  return Generator(registry, seed, differentiable).Make(format("random {}", seed));
+  return NetGenerator(registry, seed, differentiable).Make(format("random {}", seed));
 }
 
 unsigned NumRandomNets(unsigned otherwise) {

@@ -11,19 +11,20 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/engine/engine.h"
+#include "tests/support/engines.h"
 #include "tests/support/error_message.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/gpus.h"
 
 namespace mxtrain::engine {
 namespace {
 
-using Vars = std::vector<VarHandle>;
 using test::FakeStream;
+using test::kGpu;
 using test::MessageOf;
+using test::Vars;
 
-const Context kGpu = Context::gpu(0);
-
-std::unique_ptr<Engine> Make(const std::string& type = "threaded") {
+std::unique_ptr<Engine> MakeGpuEngine(const std::string& type = "threaded") {
   EngineOptions options;
   options.type = type;
   options.gpu_count = [] { return 2; };
@@ -34,7 +35,7 @@ std::unique_ptr<Engine> Make(const std::string& type = "threaded") {
 }
 
 // Blocks a device's work until it is opened.
-class Gate {
+class KernelGate {
  public:
   void Open() { open_.set_value(); }
   std::function<void()> Kernel() {
@@ -62,9 +63,9 @@ class Flag {
 };
 
 TEST_CASE("the same stream needs issued; the host needs done") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   const VarHandle var = engine->NewVar();
-  Gate gate;
+  KernelGate gate;
   Flag issued_behind, host_ran, deleted;
   int value = 0, seen = 0;
   engine->PushSync(
@@ -94,11 +95,11 @@ TEST_CASE("the same stream needs issued; the host needs done") {
 }
 
 TEST_CASE("memory that only a device uses is freed when its work is done") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   for (const bool reads : {false, true}) {
     CAPTURE(reads);
     const VarHandle var = engine->NewVar();
-    Gate gate;
+    KernelGate gate;
     Flag issued, freed;
     engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), issued.Set(); },
                      reads ? Vars{var} : Vars{}, reads ? Vars{} : Vars{var}, {.ctx = kGpu});
@@ -113,10 +114,10 @@ TEST_CASE("memory that only a device uses is freed when its work is done") {
 }
 
 TEST_CASE("a wait is not over at issue") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   const VarHandle var = engine->NewVar();
   for (const bool write : {false, true}) {
-    Gate gate;
+    KernelGate gate;
     Flag issued;
     std::atomic<int> done = 0;
     engine->PushSync(
@@ -136,12 +137,12 @@ TEST_CASE("a wait is not over at issue") {
 
 TEST_CASE(
     "another stream waits on the device: its functions issue at once and their work comes later") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   const VarHandle var = engine->NewVar();
   for (const PushOptions& other :
        {PushOptions{.ctx = kGpu, .property = FnProperty::kCopyFromDevice},
         PushOptions{.ctx = Context::gpu(1)}}) {
-    Gate gate;
+    KernelGate gate;
     Flag issued;
     // Of the streams' work: ordered by the event, else ThreadSanitizer reports it.
     std::vector<int> order;
@@ -164,9 +165,9 @@ TEST_CASE(
 }
 
 TEST_CASE("another stream waits for the work that it needs, not for what was issued behind it") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   const VarHandle var = engine->NewVar();
-  Gate needed, later;
+  KernelGate needed, later;
   Flag other_is_free, later_issued, done;
   const PushOptions other = {.ctx = Context::gpu(1)};
   engine->PushSync([&](RunContext) { other_is_free.Await(); }, {}, {}, other);
@@ -186,9 +187,9 @@ TEST_CASE("another stream waits for the work that it needs, not for what was iss
 
 TEST_CASE("a copy is known to be done while a later one in its stream waits for a computation") {
   for (const FnProperty property : {FnProperty::kCopyToDevice, FnProperty::kCopyFromDevice}) {
-    auto engine = Make();
+    auto engine = MakeGpuEngine();
     const VarHandle copied = engine->NewVar(), computed = engine->NewVar();
-    Gate gate;
+    KernelGate gate;
     Flag issued;
     engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()); }, {}, Vars{computed},
                      {.ctx = kGpu});
@@ -208,7 +209,7 @@ TEST_CASE("a copy is known to be done while a later one in its stream waits for 
 
 TEST_CASE("a sequence mixes the host and devices, and its runs do not overlap") {
   for (const char* type : {"naive", "threaded"}) {
-    auto engine = Make(type);
+    auto engine = MakeGpuEngine(type);
     int on_device = 0, on_host = 0, on_other = 0;  // bytes of an arena: no variable guards them
     std::vector<SequenceOp> ops(4);
     ops[0].ctx = ops[3].ctx = kGpu;
@@ -238,9 +239,9 @@ TEST_CASE("a sequence mixes the host and devices, and its runs do not overlap") 
 }
 
 TEST_CASE("a run of a sequence follows all of the run before it, on other streams too") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   std::atomic<int> runs = 0;
-  Gate gate;
+  KernelGate gate;
   Flag issued_again;
   std::vector<int> order;
   std::vector<SequenceOp> ops(2);
@@ -272,9 +273,9 @@ TEST_CASE("an asynchronous function of a device is issued when its callback was 
   for (const Dependant dependant : {Dependant::kHost, Dependant::kOtherStream, Dependant::kWait,
                                     Dependant::kDeletion, Dependant::kWaitForAll}) {
     CAPTURE(static_cast<int>(dependant));
-    auto engine = Make();
+    auto engine = MakeGpuEngine();
     const VarHandle var = engine->NewVar(), other = engine->NewVar();
-    Gate gate;
+    KernelGate gate;
     Flag go, called, reached;
     std::thread outside;
     int value = 0;
@@ -325,7 +326,7 @@ TEST_CASE("an asynchronous function of a device is issued when its callback was 
 
 TEST_CASE("an exception at issue is an error as on the CPU") {
   for (const char* type : {"naive", "threaded"}) {
-    auto engine = Make(type);
+    auto engine = MakeGpuEngine(type);
     const VarHandle var = engine->NewVar();
     engine->PushSync([](RunContext) { Throw(ErrorKind::kDevice, "no such kernel"); }, {}, Vars{var},
                      {.ctx = kGpu, .name = "conv"});
@@ -340,7 +341,7 @@ TEST_CASE("an exception at issue is an error as on the CPU") {
 TEST_CASE(
     "a device that fails later fails the oldest function not known to be done; other devices "
     "continue") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   const VarHandle good = engine->NewVar(), bad = engine->NewVar(), host = engine->NewVar();
   engine->PushSync([](RunContext ctx) { test::Do(ctx, [] {}); }, {}, Vars{good},
                    {.ctx = kGpu, .name = "before"});
@@ -375,7 +376,7 @@ TEST_CASE(
 }
 
 TEST_CASE("WaitForAll throws a failure that no wait on a variable has thrown, once") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   engine->PushSync(
       [](RunContext ctx) { static_cast<FakeStream*>(ctx.stream)->Break("illegal address"); }, {},
       {}, {.ctx = kGpu, .name = "conv"});
@@ -385,7 +386,7 @@ TEST_CASE("WaitForAll throws a failure that no wait on a variable has thrown, on
 
 TEST_CASE("a GPU that does not exist is rejected at the push, in both engines") {
   for (const char* type : {"naive", "threaded"}) {
-    auto engine = Make(type);
+    auto engine = MakeGpuEngine(type);
     CHECK(MessageOf([&] {
             engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(2), .name = "conv"});
           }) ==
@@ -397,9 +398,9 @@ TEST_CASE("a GPU that does not exist is rejected at the push, in both engines") 
 TEST_CASE(
     "inside a function a deletion is awaited if only a device delays it, but not if it waits for "
     "the function") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   const VarHandle used = engine->NewVar(), own = engine->NewVar();
-  Gate gate;
+  KernelGate gate;
   Flag issued, freed, asked;
   bool freed_by_then = false, waits_for_itself = true;
   engine->PushSync([&](RunContext ctx) { test::Do(ctx, gate.Kernel()), issued.Set(); }, {},
@@ -425,9 +426,9 @@ TEST_CASE(
 }
 
 TEST_CASE("outside a function every deletion is awaited") {
-  auto engine = Make();
+  auto engine = MakeGpuEngine();
   CHECK_FALSE(engine->AwaitDeletion());
-  Gate gate;
+  KernelGate gate;
   std::atomic<int> freed = 0;
   const VarHandle var = engine->NewVar();
   engine->PushSync([&](RunContext) { gate.Kernel()(); }, {}, Vars{var}, {});

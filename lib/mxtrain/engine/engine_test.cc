@@ -16,24 +16,17 @@
 #include <vector>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/engines.h"
 #include "tests/support/error_message.h"
 
 namespace mxtrain::engine {
 namespace {
 
-using Vars = std::vector<VarHandle>;
+using test::Fail;
+using test::kEngineTypes;
+using test::MakeEngine;
 using test::MessageOf;
-
-std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
-  EngineOptions options;
-  options.type = type;
-  options.cpu_workers = workers;
-  return Create(std::move(options));
-}
-
-[[noreturn]] void Fail(const char* what) {
-  Throw(ErrorKind::kData, "{}", what);
-}
+using test::Vars;
 
 // Blocks functions until it is opened.
 class Gate {
@@ -71,17 +64,15 @@ class Log {
   std::string text_;
 };
 
-const char* const kTypes[] = {"naive", "threaded"};
-
 }  // namespace
 
 TEST_CASE("an unknown engine type is rejected") {
-  CHECK(MessageOf([] { Make("fast"); }) ==
+  CHECK(MessageOf([] { MakeEngine("fast"); }) ==
         "engine type 'fast' is unknown; use 'threaded' or 'naive'");
 }
 
 TEST_CASE("DeduplicateVars leaves every variable once, as a write if it is one") {
-  auto engine = Make("naive");
+  auto engine = MakeEngine("naive");
   VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
   Vars reads{a, b, a, c}, writes{c, c};
   DeduplicateVars(&reads, &writes);
@@ -92,8 +83,8 @@ TEST_CASE("DeduplicateVars leaves every variable once, as a write if it is one")
 }
 
 TEST_CASE("writes of one variable run in push order and versions count them") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type, 3);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type, 3);
     VarHandle var = engine->NewVar();
     std::vector<int> order;
     for (int i = 0; i < 100; ++i)
@@ -106,7 +97,7 @@ TEST_CASE("writes of one variable run in push order and versions count them") {
 }
 
 TEST_CASE("two readers run together") {
-  auto engine = Make("threaded", 2);
+  auto engine = MakeEngine("threaded", 2);
   VarHandle var = engine->NewVar();
   std::promise<void> first, second;
   auto first_ran = first.get_future(), second_ran = second.get_future();
@@ -116,8 +107,8 @@ TEST_CASE("two readers run together") {
 }
 
 TEST_CASE("a variable that appears twice in a push is rejected") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     VarHandle var = engine->NewVar();
     const std::string expected =
         "'twice' names one variable twice in a push; make the lists distinct with DeduplicateVars";
@@ -133,8 +124,8 @@ TEST_CASE("a variable that appears twice in a push is rejected") {
 }
 
 TEST_CASE("a device without workers is rejected at the push") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     CHECK(MessageOf([&] {
             engine->PushSync([](RunContext) {}, {}, {}, {.ctx = Context::gpu(1), .name = "conv"});
           }) ==
@@ -144,8 +135,8 @@ TEST_CASE("a device without workers is rejected at the push") {
 }
 
 TEST_CASE("an empty function is rejected") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     const std::string expected = "'nothing' was pushed without a function to call";
     CHECK(MessageOf([&] { engine->PushSync(Fn(), {}, {}, {.name = "nothing"}); }) == expected);
     CHECK(MessageOf([&] { engine->PushAsync(AsyncFn(), {}, {}, {.name = "nothing"}); }) ==
@@ -177,8 +168,8 @@ TEST_CASE("every thread that works for a naive engine is set up first, once per 
 }
 
 TEST_CASE("waiting inside an engine function is an error, not a deadlock") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     VarHandle var = engine->NewVar();
     engine->PushSync([&](RunContext) { engine->WaitForVar(var); }, {}, Vars{var},
                      {.name = "waits"});
@@ -194,8 +185,8 @@ TEST_CASE("waiting inside an engine function is an error, not a deadlock") {
 }
 
 TEST_CASE("a function may push; what it pushes runs after it if they share a variable") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type, 2);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type, 2);
     VarHandle var = engine->NewVar();
     Log log;
     engine->PushSync(
@@ -210,8 +201,8 @@ TEST_CASE("a function may push; what it pushes runs after it if they share a var
 }
 
 TEST_CASE("an asynchronous function ends when its callback is called, from any thread") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     VarHandle var = engine->NewVar();
     std::thread outside;
     std::atomic<bool> done = false;
@@ -233,8 +224,8 @@ TEST_CASE("an asynchronous function ends when its callback is called, from any t
 }
 
 TEST_CASE("errors of asynchronous functions: thrown, given to the callback, callback dropped") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     VarHandle var = engine->NewVar();
     engine->PushAsync([](RunContext, Callback) { Fail("thrown"); }, {}, Vars{var},
                       {.name = "async"});
@@ -262,7 +253,7 @@ TEST_CASE("errors of asynchronous functions: thrown, given to the callback, call
 }
 
 TEST_CASE("among ready functions the higher priority runs first, equal ones in push order") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   Gate gate;
   Log log;
   engine->PushSync([&](RunContext) { gate.Pass(); }, {}, {}, {});
@@ -277,7 +268,7 @@ TEST_CASE("among ready functions the higher priority runs first, equal ones in p
 }
 
 TEST_CASE("a function that became ready late runs before later pushes of its priority") {
-  auto engine = Make("threaded", 2);
+  auto engine = MakeEngine("threaded", 2);
   VarHandle var = engine->NewVar();
   Gate hold_var, hold_lane;
   Log log;
@@ -297,7 +288,7 @@ TEST_CASE("a function that became ready late runs before later pushes of its pri
 // All become ready at once, in the order of the variables, while the lane is held.
 TEST_CASE(
     "functions that became ready late run by priority and in push order, before later pushes") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   Vars vars;
   for (int i = 0; i < 7; ++i) vars.push_back(engine->NewVar());
   Gate hold_vars, hold_lane;
@@ -322,7 +313,7 @@ TEST_CASE(
 }
 
 TEST_CASE("each purpose has its own workers") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   Gate gate;
   const FnProperty others[] = {FnProperty::kCopyFromDevice, FnProperty::kCopyToDevice,
                                FnProperty::kIO, FnProperty::kComm};
@@ -338,8 +329,8 @@ TEST_CASE("each purpose has its own workers") {
 
 TEST_CASE(
     "deletion of a variable in use waits for what was pushed before and runs even after errors") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type, 2);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type, 2);
     VarHandle var = engine->NewVar();
     Log log;
     for (int i = 0; i < 3; ++i)
@@ -359,9 +350,9 @@ TEST_CASE(
 }
 
 TEST_CASE("an operator is pushed many times; its deletion waits for the pushes") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     auto owned = std::make_shared<int>(0);
-    auto engine = Make(type);
+    auto engine = MakeEngine(type);
     VarHandle in = engine->NewVar(), out = engine->NewVar();
     OprHandle opr = engine->NewOperator(
         [owned](RunContext, Callback callback) {
@@ -381,12 +372,12 @@ TEST_CASE("an operator is pushed many times; its deletion waits for the pushes")
 TEST_CASE(
     "operators and sequences that nobody deleted are destroyed with the engine, before its "
     "workers") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     CAPTURE(type);
     auto owned = std::make_shared<int>(0);
     bool freed = false;
     {
-      auto engine = Make(type);
+      auto engine = MakeEngine(type);
       VarHandle var = engine->NewVar(), dies_late = engine->NewVar();
       // What a closure owns may push on destruction.
       const std::shared_ptr<void> guard(nullptr, [&freed, dies_late, engine = engine.get()](void*) {
@@ -410,8 +401,8 @@ TEST_CASE(
 }
 
 TEST_CASE("what a function owned is gone when a wait returns") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     VarHandle var = engine->NewVar();
     auto owned = std::make_shared<int>(1);
     engine->PushSync([owned](RunContext) {}, {}, Vars{var}, {});
@@ -437,7 +428,7 @@ TEST_CASE("a worker that cannot start fails its functions with the reason") {
 }
 
 TEST_CASE("a deletion needs no worker: it frees memory even if none can start") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     CAPTURE(type);
     for (const bool by_stream : {false, true}) {
       CAPTURE(by_stream);
@@ -473,7 +464,7 @@ TEST_CASE("workers hand their stream to the functions") {
     void Record(Event&) override {}
     void WaitFor(const Event&) override {}
   };
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     EngineOptions options;
     options.type = type;
     options.new_stream = [](Context, FnProperty) { return std::make_unique<Numbered>(); };

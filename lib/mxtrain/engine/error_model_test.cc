@@ -15,26 +15,17 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/engine/engine.h"
+#include "tests/support/engines.h"
 #include "tests/support/error_message.h"
 
 namespace mxtrain::engine {
 namespace {
 
-using Vars = std::vector<VarHandle>;
+using test::Fail;
+using test::kEngineTypes;
+using test::MakeEngine;
 using test::MessageOf;
-
-constexpr const char* kTypes[] = {"naive", "threaded"};
-
-std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
-  EngineOptions options;
-  options.type = type;
-  options.cpu_workers = workers;
-  return Create(std::move(options));
-}
-
-[[noreturn]] void Fail(const char* what) {
-  Throw(ErrorKind::kData, "{}", what);
-}
+using test::Vars;
 
 void PushFailure(Engine& engine, const char* name, const Vars& writes) {
   engine.PushSync([](RunContext) { Fail("broken"); }, {}, writes, {.name = name});
@@ -43,8 +34,8 @@ void PushFailure(Engine& engine, const char* name, const Vars& writes) {
 TEST_CASE(
     "an error stays on the written variables, skips what needs them, and is thrown once by each "
     "wait") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type, 2);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type, 2);
     VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
     bool reader_ran = false, other_ran = false;
     engine->PushSync([](RunContext) { Fail("broken"); }, {}, Vars{a}, {.name = "loader"});
@@ -65,8 +56,8 @@ TEST_CASE(
 
 TEST_CASE(
     "WaitForAll throws the first error that no wait has thrown; variables keep their errors") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar();
     int reads = 0;
     const auto read_b = [&] {
@@ -90,9 +81,9 @@ TEST_CASE(
 TEST_CASE(
     "a function that renews its variables runs after a thrown error and passes on an unthrown "
     "one") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     CAPTURE(type);
-    auto engine = Make(type, 2);
+    auto engine = MakeEngine(type, 2);
     VarHandle arena = engine->NewVar(), output = engine->NewVar(), read = engine->NewVar();
     int runs = 0;
     const auto run = [&] {
@@ -129,8 +120,8 @@ TEST_CASE(
 }
 
 TEST_CASE("an error keeps its kind; exceptions of other types become bugs with their message") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     for (const auto& [throws_error, kind] :
          {std::pair{true, ErrorKind::kData}, {false, ErrorKind::kBug}}) {
       engine->PushSync(
@@ -150,9 +141,9 @@ TEST_CASE("an error keeps its kind; exceptions of other types become bugs with t
 }
 
 TEST_CASE("of several failures a function takes that of the first variable in its lists") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     CAPTURE(type);
-    auto engine = Make(type, 2);
+    auto engine = MakeEngine(type, 2);
     const VarHandle a = engine->NewVar(), b = engine->NewVar(), c = engine->NewVar(),
                     d = engine->NewVar();
     PushFailure(*engine, "late", Vars{c});
@@ -174,9 +165,9 @@ TEST_CASE("of several failures a function takes that of the first variable in it
 }
 
 TEST_CASE("Drain waits and leaves all failures where they are") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     CAPTURE(type);
-    auto engine = Make(type, 2);
+    auto engine = MakeEngine(type, 2);
     const VarHandle a = engine->NewVar(), b = engine->NewVar();
     std::atomic<bool> over = false;
     engine->PushSync(
@@ -203,7 +194,7 @@ TEST_CASE("Drain waits and leaves all failures where they are") {
 
 // The function that renews waits behind an asynchronous one, while the failure is thrown elsewhere.
 TEST_CASE("whether a failure was thrown before a push does not depend on when the function runs") {
-  auto engine = Make("threaded", 2);
+  auto engine = MakeEngine("threaded", 2);
   const VarHandle seen = engine->NewVar(), unseen = engine->NewVar(), held = engine->NewVar();
   std::promise<void> called;
   std::thread outside;
@@ -234,9 +225,9 @@ TEST_CASE("whether a failure was thrown before a push does not depend on when th
 }
 
 TEST_CASE("a failure whose variables are gone is still thrown by WaitForAll") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     CAPTURE(type);
-    auto engine = Make(type);
+    auto engine = MakeEngine(type);
     const VarHandle var = engine->NewVar();
     PushFailure(*engine, "bad", Vars{var});
     engine->DeleteVariable(var, {}, Context::cpu());
@@ -254,7 +245,7 @@ double SecondsOf(const std::function<void()>& work) {
 
 // With a search among all failures for each variable, 32,000 take 60 times as long as 4,000.
 TEST_CASE("the cost of a failure does not grow with the number of others") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   const auto run = [&](size_t count) {
     Vars vars(count);
     for (VarHandle& var : vars) var = engine->NewVar();

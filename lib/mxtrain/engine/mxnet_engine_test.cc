@@ -10,25 +10,19 @@
 #include <thread>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/engines.h"
 #include "tests/support/error_message.h"
 
 namespace mxtrain::mxnet {
 namespace {
 
+using test::kEngineTypes;
+using test::MakeEngine;
 using test::MessageOf;
 
-constexpr const char* kTypes[] = {"naive", "threaded"};
-
-std::unique_ptr<engine::Engine> Make(const std::string& type) {
-  engine::EngineOptions options;
-  options.type = type;
-  options.cpu_workers = 3;
-  return engine::Create(std::move(options));
-}
-
 TEST_CASE("functions that mutate a common variable run in push order") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     Engine engine(*own);
     const VarHandle v1 = engine.NewVariable(), v2 = engine.NewVar();
     std::vector<int> order;
@@ -48,8 +42,8 @@ TEST_CASE("functions that mutate a common variable run in push order") {
 }
 
 TEST_CASE("an asynchronous function ends when any copy of its callback is called") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     Engine engine(*own);
     const VarHandle disk = engine.NewVariable();
     int bytes = 0, seen = 0;
@@ -70,8 +64,8 @@ TEST_CASE("an asynchronous function ends when any copy of its callback is called
 }
 
 TEST_CASE("a callback that is dropped, and one that is called twice, are errors") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     Engine engine(*own);
     const VarHandle v = engine.NewVariable();
     engine.PushAsync([](RunContext, Callback) {}, Context::cpu(), {}, {v}, FnProperty::kNormal, 0,
@@ -88,8 +82,8 @@ TEST_CASE("a callback that is dropped, and one that is called twice, are errors"
 }
 
 TEST_CASE("an operator is created once, and pushed to any context") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     Engine engine(*own);
     const VarHandle in = engine.NewVariable(), out = engine.NewVariable();
     std::vector<Context> where;
@@ -112,7 +106,7 @@ TEST_CASE("an operator is created once, and pushed to any context") {
 }
 
 TEST_CASE("an operator may be deleted while another thread pushes it") {
-  const auto own = Make("threaded");
+  const auto own = MakeEngine("threaded", 3);
   Engine engine(*own);
   for (int round = 0; round < 50; ++round) {
     const OprHandle op =
@@ -130,8 +124,8 @@ TEST_CASE("an operator may be deleted while another thread pushes it") {
 }
 
 TEST_CASE("an operator for a device without workers is refused at the push") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     Engine engine(*own);
     const OprHandle op = engine.NewOperator([](RunContext, Callback done) { done(); }, {}, {},
                                             FnProperty::kNormal, "conv");
@@ -144,8 +138,8 @@ TEST_CASE("an operator for a device without workers is refused at the push") {
 }
 
 TEST_CASE("operators may be pushed from an engine's function, and are deleted with their object") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     int runs = 0;
     {
       Engine engine(*own);
@@ -167,8 +161,8 @@ TEST_CASE("operators may be pushed from an engine's function, and are deleted wi
 }
 
 TEST_CASE("a deletion runs its function after everything pushed on the variable") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     Engine engine(*own);
     auto bytes = std::make_unique<int>(0);
     int freed_at = -1;
@@ -189,8 +183,8 @@ TEST_CASE("a deletion runs its function after everything pushed on the variable"
 }
 
 TEST_CASE("lists that overlap and empty functions are refused as the engine does") {
-  for (const char* type : kTypes) {
-    const auto own = Make(type);
+  for (const char* type : kEngineTypes) {
+    const auto own = MakeEngine(type, 3);
     Engine engine(*own);
     const VarHandle v = engine.NewVariable();
     const std::string expected =

@@ -11,22 +11,16 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/engine/engine.h"
+#include "tests/support/engines.h"
 #include "tests/support/error_message.h"
 
 namespace mxtrain::engine {
 namespace {
 
-using Vars = std::vector<VarHandle>;
+using test::kEngineTypes;
+using test::MakeEngine;
 using test::MessageOf;
-const char* const kTypes[] = {"naive", "threaded"};
-
-std::unique_ptr<Engine> Make(const std::string& type, int workers = 1) {
-  EngineOptions options;
-  options.type = type;
-  options.cpu_workers = workers;
-  return Create(std::move(options));
-}
-
+using test::Vars;
 // Operations that write their names into a text.
 class Recorder {
  public:
@@ -71,9 +65,9 @@ std::vector<SequenceOp> List(SequenceOp a, SequenceOp b, SequenceOp c) {
 }  // namespace
 
 TEST_CASE("a sequence runs along its edges at every push") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     for (int workers : {1, 3}) {
-      auto engine = Make(type, workers);
+      auto engine = MakeEngine(type, workers);
       Recorder recorder;
       SequenceHandle chain = engine->NewSequence(
           List(recorder.Op("a", {}), recorder.Op("b", {0}), recorder.Op("c", {1, 0, 1})), 0);
@@ -86,8 +80,8 @@ TEST_CASE("a sequence runs along its edges at every push") {
 }
 
 TEST_CASE("mistakes in a sequence are rejected when it is created or pushed") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     Recorder recorder;
     CHECK(MessageOf([&] {
             engine->NewSequence(
@@ -110,8 +104,8 @@ TEST_CASE("mistakes in a sequence are rejected when it is created or pushed") {
 }
 
 TEST_CASE("a written port counts as a write, a port that is only read does not") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     Recorder recorder;
     VarHandle in = engine->NewVar(), out = engine->NewVar(), unused = engine->NewVar();
     SequenceHandle sequence =
@@ -131,7 +125,7 @@ TEST_CASE("a written port counts as a write, a port that is only read does not")
 TEST_CASE(
     "a port is released after its last operation: its successors overlap with the rest of the "
     "sequence") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   Recorder recorder;
   VarHandle last_gradient = engine->NewVar(), first_gradient = engine->NewVar();
   SequenceHandle backward = engine->NewSequence(
@@ -153,7 +147,7 @@ TEST_CASE(
 }
 
 TEST_CASE("functions of lower priority wait for the end of a running chain") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   Recorder recorder;
   SequenceHandle chain = engine->NewSequence(
       List(recorder.Op("a", {}), recorder.Op("b", {0}), recorder.Op("c", {1})), 0);
@@ -170,7 +164,7 @@ TEST_CASE("functions of lower priority wait for the end of a running chain") {
 
 TEST_CASE(
     "a port is acquired before its first operation only: earlier operations do not wait for it") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   VarHandle weight = engine->NewVar();
   std::promise<void> first_ran;
   auto wait_for_first = first_ran.get_future();
@@ -189,7 +183,7 @@ TEST_CASE(
 }
 
 TEST_CASE("operations of one sequence run on the workers that they ask for") {
-  auto engine = Make("threaded");
+  auto engine = MakeEngine("threaded");
   std::promise<void> copied;
   auto wait_for_copy = copied.get_future();
   Recorder recorder;
@@ -207,8 +201,8 @@ TEST_CASE("operations of one sequence run on the workers that they ask for") {
 
 TEST_CASE(
     "a failed operation skips its successors and marks the ports that they would have written") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type, 2);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type, 2);
     Recorder recorder;
     VarHandle bad = engine->NewVar(), after_bad = engine->NewVar(), good = engine->NewVar();
     std::vector<SequenceOp> ops =
@@ -228,8 +222,8 @@ TEST_CASE(
 }
 
 TEST_CASE("an error that a port brings in skips the operations that name it, and passes through") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type, 2);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type, 2);
     Recorder recorder;
     VarHandle in = engine->NewVar(), out = engine->NewVar();
     SequenceHandle sequence = engine->NewSequence(
@@ -248,9 +242,9 @@ TEST_CASE("an error that a port brings in skips the operations that name it, and
 }
 
 TEST_CASE("a sequence renews the ports in `renews`, and no others") {
-  for (const char* type : kTypes) {
+  for (const char* type : kEngineTypes) {
     CAPTURE(type);
-    auto engine = Make(type);
+    auto engine = MakeEngine(type);
     VarHandle renewed = engine->NewVar(), kept = engine->NewVar();
     int runs = 0;
     const auto make = [&](std::vector<int> writes, std::vector<int> renews) {
@@ -282,8 +276,8 @@ TEST_CASE("a sequence renews the ports in `renews`, and no others") {
 }
 
 TEST_CASE("a sequence may be deleted while it runs, and an empty one does nothing") {
-  for (const char* type : kTypes) {
-    auto engine = Make(type);
+  for (const char* type : kEngineTypes) {
+    auto engine = MakeEngine(type);
     auto owned = std::make_shared<int>(0);
     std::vector<SequenceOp> ops(1);
     ops[0].name = "count";

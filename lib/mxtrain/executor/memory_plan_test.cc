@@ -22,7 +22,7 @@ using executor::GradReq;
 using executor::MemoryPlan;
 using executor::Strategy;
 
-unsigned NumNets() {
+unsigned NumPlanNets() {
   return NumRandomNets(150);
 }
 
@@ -52,7 +52,7 @@ BindRequest RandomRequest(const SmallNet& net, const Symbol& symbol, std::mt1993
   return request;
 }
 
-std::vector<PlanCase> Cases(unsigned random_nets = NumNets()) {
+std::vector<PlanCase> Cases(unsigned random_nets = NumPlanNets()) {
   std::vector<PlanCase> cases;
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     cases.push_back({net, net.losses, RequestFor(net, net.losses)});
@@ -70,7 +70,7 @@ std::vector<PlanCase> Cases(unsigned random_nets = NumNets()) {
 }
 
 // The values of MakeInputs and SetParameters.
-PlannedRun::ValuesOf ValuesFrom(const SmallNet& net) {
+PlannedRun::ValuesOf BoundValues(const SmallNet& net) {
   return [&net](const std::string& name, const TShape& shape) {
     const bool label = net.labels.contains(name);
     std::vector<double> values =
@@ -99,7 +99,7 @@ TEST_CASE(
     "gives") {
   const auto runtime = NewRuntime("naive", 1);
   int shared = 0, inplace = 0, aliases = 0, sums = 0;
-  for (const PlanCase& c : Cases(2 * NumNets())) {
+  for (const PlanCase& c : Cases(2 * NumPlanNets())) {
     CAPTURE(c.net.name);
     const ExecGraph graph = RunPasses(c.symbol.graph(), c.request, *runtime);
     for (const Strategy strategy : {Strategy::kShare, Strategy::kFull}) {
@@ -121,7 +121,7 @@ TEST_CASE(
     }
   }
   // The nets contain the cases that the plan handles.
-  const int nets = static_cast<int>(NumNets());
+  const int nets = static_cast<int>(NumPlanNets());
   CHECK(shared > nets / 2);
   CHECK(inplace > nets / 2);
   CHECK(aliases > nets / 2);
@@ -157,12 +157,12 @@ TEST_CASE(
     CAPTURE(c.net.name);
     const ExecGraph graph = RunPasses(c.symbol.graph(), c.request, *runtime);
     const MemoryPlan apart = PlanApart(graph, c.request);
-    PlannedRun naive(*runtime, graph, apart, c.request.is_train, ValuesFrom(c.net));
+    PlannedRun naive(*runtime, graph, apart, c.request.is_train, BoundValues(c.net));
     const auto expected = naive.Run(SerialOrder(naive.size()));
     CHECK(AllFinite(expected));
     for (const Strategy strategy : {Strategy::kShare, Strategy::kFull}) {
       const MemoryPlan plan = PlanMemory(graph, c.request, strategy);
-      PlannedRun run(*runtime, graph, plan, c.request.is_train, ValuesFrom(c.net));
+      PlannedRun run(*runtime, graph, plan, c.request.is_train, BoundValues(c.net));
       const auto edges = FindEdges(run.accesses());
       const bool serial_equal = run.Run(SerialOrder(run.size())) == expected;
       CHECK(serial_equal);
@@ -181,7 +181,7 @@ TEST_CASE("an executor gives what the run without sharing gives") {
       CAPTURE(c.net.name);
       const auto executor = Executor::SimpleBind(*runtime, c.symbol, c.request);
       const MemoryPlan apart = PlanApart(executor->graph(), c.request);
-      PlannedRun naive(*runtime, executor->graph(), apart, c.request.is_train, ValuesFrom(c.net));
+      PlannedRun naive(*runtime, executor->graph(), apart, c.request.is_train, BoundValues(c.net));
       const auto expected = naive.Run(SerialOrder(naive.size()));
       SetParameters(*executor);
       for (const auto& [name, grad] : executor->grads()) NDArray(grad).Fill(0.5);
@@ -190,7 +190,7 @@ TEST_CASE("an executor gives what the run without sharing gives") {
         if (!e) continue;
         heads.emplace_back(*runtime, executor->graph().spec(e).shape);
         SetValues(heads.back(),
-                  ValuesFrom(c.net)(executor->graph().nodes[e.node].name, heads.back().shape()));
+                  BoundValues(c.net)(executor->graph().nodes[e.node].name, heads.back().shape()));
       }
       executor->Forward(MakeInputs(*runtime, c.net, executor->input_names()));
       if (c.request.is_train && !executor->grads().empty()) executor->Backward(heads);
@@ -216,7 +216,7 @@ TEST_CASE("the edges order every conflict, and without any one of them some conf
     CAPTURE(c.net.name);
     const ExecGraph graph = RunPasses(c.symbol.graph(), c.request, *runtime);
     const MemoryPlan plan = PlanMemory(graph, c.request, Strategy::kFull);
-    const PlannedRun run(*runtime, graph, plan, c.request.is_train, ValuesFrom(c.net));
+    const PlannedRun run(*runtime, graph, plan, c.request.is_train, BoundValues(c.net));
     auto edges = FindEdges(run.accesses());
     const auto conflicts = Conflicts(PlanReader(graph, plan).Uses(c.request.is_train));
     CHECK_FALSE(FirstUnordered(conflicts, edges));
@@ -230,7 +230,7 @@ TEST_CASE("the edges order every conflict, and without any one of them some conf
       }
     }
   }
-  CHECK(cut > 10 * NumNets());
+  CHECK(cut > 10 * NumPlanNets());
 }
 
 // An order that respects `edges` and runs `late` as late as possible.
@@ -253,7 +253,7 @@ TEST_CASE("a run in an order that one missing edge would allow gives other numbe
     const BindRequest request = RequestFor(net, net.losses);
     const ExecGraph graph = RunPasses(net.losses.graph(), request, *runtime);
     const MemoryPlan plan = PlanMemory(graph, request, Strategy::kFull);
-    PlannedRun run(*runtime, graph, plan, true, ValuesFrom(net));
+    PlannedRun run(*runtime, graph, plan, true, BoundValues(net));
     auto edges = FindEdges(run.accesses());
     const auto expected = run.Run(SerialOrder(run.size()));
     for (std::vector<int>& before : edges) {
@@ -276,7 +276,7 @@ TEST_CASE(
     "gradients of random nets are the central differences of Forward along a random direction, in "
     "double") {
   const auto runtime = NewRuntime("naive", 1);
-  for (unsigned seed = 1000; seed < 1000 + NumNets(); ++seed) {
+  for (unsigned seed = 1000; seed < 1000 + NumPlanNets(); ++seed) {
     const SmallNet net = RandomNet(TestRegistry(), seed, true);
     CAPTURE(net.name);
     BindRequest request = RequestFor(net, net.features, DType::kFloat64);

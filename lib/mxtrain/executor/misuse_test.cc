@@ -13,7 +13,7 @@ namespace mxtrain::test {
 namespace {
 
 using executor::BindRequest;
-using Arrays = std::map<std::string, NDArray>;
+using ArraysByName = std::map<std::string, NDArray>;
 
 std::map<std::string, std::vector<double>> Gradients(const Executor& executor) {
   std::map<std::string, std::vector<double>> result;
@@ -77,11 +77,12 @@ TEST_CASE("arrays that are missing or of another shape are rejected by name") {
   const SmallNet net = SmallNets(TestRegistry())[0];
   const BindRequest request = RequestFor(net, net.losses);
   const auto made = BindWithValues(*runtime, net.losses, request);
-  const auto bind = [&](const Arrays& args, const Arrays& grads, const BindRequest& asked) {
+  const auto bind = [&](const ArraysByName& args, const ArraysByName& grads,
+                        const BindRequest& asked) {
     return Executor::Bind(*runtime, net.losses, asked, args, grads, made->auxs());
   };
   CHECK_NOTHROW(bind(made->args(), made->grads(), request));
-  Arrays args = made->args(), grads = made->grads();
+  ArraysByName args = made->args(), grads = made->grads();
   args["fc1_weigth"] = args.at("fc1_weight");
   args.erase("fc1_weight");
   CHECK_THROWS_WITH_AS(bind(args, grads, request),
@@ -110,7 +111,7 @@ TEST_CASE("an array of another type is rejected by name") {
   const auto made = BindWithValues(*runtime, net.losses, request);
   for (const DType type : {DType::kInt32, DType::kFloat16, DType::kFloat64}) {
     CAPTURE(NameOf(type));
-    Arrays args = made->args(), grads = made->grads();
+    ArraysByName args = made->args(), grads = made->grads();
     args["fc1_weight"] = NDArray(*runtime, args.at("fc1_weight").shape(), type);
     CHECK_THROWS_WITH_AS(Executor::Bind(*runtime, net.losses, request, args, grads, made->auxs()),
                          doctest::Contains("fc1"), Error);

@@ -7,11 +7,12 @@
 
 #include "mxtrain/operator/arithmetic.h"
 #include "mxtrain/operator/mxnet_names.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain::mxnet {
 namespace {
 
-using Strings = std::vector<std::string>;
+using test::Strings;
 
 struct Fixture {
   std::shared_ptr<OperatorRegistry> operators = BuiltinOperators();

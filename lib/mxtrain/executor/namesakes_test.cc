@@ -49,7 +49,7 @@ Symbol Dropped(const OperatorRegistry& registry, const std::string& name) {
   return Symbol::Create(registry, "Dropout", name, {{"p", "0.5"}}, std::span(&data, 1));
 }
 
-BindRequest Request() {
+BindRequest DrawRequest() {
   BindRequest request;
   request.shapes = {{"data", {kElements}}};
   return request;
@@ -75,23 +75,23 @@ TEST_CASE("nets with nodes of the same names draw different numbers, the same in
     std::vector<std::unique_ptr<Executor>> executors;
     std::vector<Vector>& draws = programs.emplace_back();
     for (int i = 0; i < 4; ++i) {
-      executors.push_back(Executor::SimpleBind(*runtime, net, Request()));
+      executors.push_back(Executor::SimpleBind(*runtime, net, DrawRequest()));
       if (i == 1) executors[0].reset();  // its numbers do not come again
     }
     for (size_t i = 1; i < executors.size(); ++i) draws.push_back(Draws(*executors[i]));
     CHECK(std::set<Vector>(draws.begin(), draws.end()).size() == draws.size());
     // As the first, whatever is bound before.
-    BindRequest as_first = Request();
+    BindRequest as_first = DrawRequest();
     as_first.namesake = 0;
     draws.push_back(Draws(*Executor::SimpleBind(*runtime, net, as_first)));
     const auto fresh = NewRuntime("threaded", 2, 3);
     const Symbol other = Dropped(fresh->operators(), "other");
-    const auto bound_before = Executor::SimpleBind(*fresh, other, Request());
-    CHECK(Draws(*Executor::SimpleBind(*fresh, net, Request())) == draws.back());
+    const auto bound_before = Executor::SimpleBind(*fresh, other, DrawRequest());
+    CHECK(Draws(*Executor::SimpleBind(*fresh, net, DrawRequest())) == draws.back());
     CHECK(Draws(*bound_before) != draws.back());
     // A new seed restarts the count of nets too.
     runtime->resources().Seed(3);
-    CHECK(Draws(*Executor::SimpleBind(*runtime, net, Request())) == draws.back());
+    CHECK(Draws(*Executor::SimpleBind(*runtime, net, DrawRequest())) == draws.back());
   }
   CHECK(programs[0] == programs[1]);
 }
@@ -99,13 +99,13 @@ TEST_CASE("nets with nodes of the same names draw different numbers, the same in
 TEST_CASE("executors of the same parameters are one net") {
   const auto runtime = NewRuntime("threaded", 2, 3);
   const Symbol net = Dropped(runtime->operators(), "drop");
-  const auto first = Executor::SimpleBind(*runtime, net, Request()),
-             second = Executor::SimpleBind(*runtime, net, Request()),
-             sharing = Executor::SimpleBind(*runtime, net, Request(), second.get());
+  const auto first = Executor::SimpleBind(*runtime, net, DrawRequest()),
+             second = Executor::SimpleBind(*runtime, net, DrawRequest()),
+             sharing = Executor::SimpleBind(*runtime, net, DrawRequest(), second.get());
   CHECK(Draws(*second) == Draws(*sharing));
   CHECK(Draws(*first) != Draws(*second));
   const auto replica = [&](int number) {
-    BindRequest request = Request();
+    BindRequest request = DrawRequest();
     request.replica = number;
     return Executor::SimpleBind(*runtime, net, request);
   };
@@ -124,7 +124,7 @@ TEST_CASE("two requests of one operator draw different numbers, in a net and in 
   };
   const Symbol data = Symbol::Variable("data");
   const Symbol net = Symbol::Create(*registry, "draw_twice", "twice", {}, std::span(&data, 1));
-  BindRequest request = Request();
+  BindRequest request = DrawRequest();
   request.grad_req = {{"data", GradReq::kWrite}};
   const auto executor = Executor::SimpleBind(runtime, net, request);
   const Vector drawn = Draws(*executor, 1);

@@ -15,6 +15,7 @@
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
 #include "tests/support/error_message.h"
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/random_nets.h"
 #include "tests/support/temp_dir.h"
@@ -30,11 +31,6 @@ using executor::MemoryPlan;
 using Groups = std::map<std::string, Context>;
 
 const Groups kOnTwo = {{"a", Context::cpu(0)}, {"b", Context::cpu(1)}};
-
-Symbol Layer(const std::string& op, const std::string& name, const std::vector<Symbol>& inputs,
-             const Kwargs& kwargs = {}, const std::map<std::string, Symbol>& named = {}) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, inputs, named);
-}
 
 int NumOperators(const Symbol& symbol) {
   int count = 0;
@@ -342,7 +338,7 @@ TEST_CASE("executors that share arenas on several devices run in turn, and may g
 }
 
 // Two that come to it leave together; one that stays alone gives up after a long time.
-class Meeting {
+class Rendezvous {
  public:
   bool Come() {
     std::unique_lock lock(mutex_);
@@ -356,7 +352,7 @@ class Meeting {
   std::condition_variable changed_;
   int here_ = 0;
 };
-Meeting* meeting = nullptr;
+Rendezvous* meeting = nullptr;
 
 // Gives ones if another operator runs at the same time.
 class Meets final : public PropertyWithParam<NoParam> {
@@ -400,7 +396,7 @@ TEST_CASE("devices compute at once, and the trace shows it") {
   request.group2ctx = kOnTwo;
   const auto executor = Executor::SimpleBind(runtime, net, request);
 
-  Meeting now;
+  Rendezvous now;
   meeting = &now;
   const TempDir folder;
   runtime.engine().StartProfile();

@@ -22,7 +22,7 @@ using executor::GradReq;
 
 constexpr const char* kFailure = "broken on purpose";
 
-bool SameBits(const std::vector<double>& a, const std::vector<double>& b) {
+bool SameElements(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
@@ -227,7 +227,7 @@ class Program {
     const std::string message = MessageOf([&] { values = GetValues(real.array); });
     seen_.push_back(real.name + ": " + message);
     if (message.empty()) {
-      const bool same = SameBits(values, expected);
+      const bool same = SameElements(values, expected);
       CHECK(same);
       return true;
     }

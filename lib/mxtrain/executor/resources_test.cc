@@ -57,8 +57,8 @@ void AddByScratch(OperatorRegistry* registry) {
       .set_resource_request(ResourceRequest::kTempSpace);
 }
 
-Symbol Layer(const OperatorRegistry& registry, const char* op, const std::string& name,
-             const Symbol& in) {
+Symbol BareLayer(const OperatorRegistry& registry, const char* op, const std::string& name,
+                 const Symbol& in) {
   return Symbol::Create(registry, op, name, {}, std::vector<Symbol>{in});
 }
 
@@ -72,11 +72,11 @@ void AddByScratchOnGpu(OperatorRegistry* registry) {
 // Through scratch of different sizes: twice, and once.
 Symbol Branches(const OperatorRegistry& registry) {
   const Symbol data = Symbol::Variable("data"), small = Symbol::Variable("small");
-  const Symbol a = Layer(registry, "by_scratch", "a", data),
-               b = Layer(registry, "by_scratch", "b", small);
+  const Symbol a = BareLayer(registry, "by_scratch", "a", data),
+               b = BareLayer(registry, "by_scratch", "b", small);
   const Symbol losses[] = {
-      Layer(registry, "MakeLoss", "loss_b", b),
-      Layer(registry, "MakeLoss", "loss_a", Layer(registry, "by_scratch", "a2", a))};
+      BareLayer(registry, "MakeLoss", "loss_b", b),
+      BareLayer(registry, "MakeLoss", "loss_a", BareLayer(registry, "by_scratch", "a2", a))};
   return Symbol::Group(losses);
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "mxtrain/executor/memory_plan.h"
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
 
@@ -17,23 +18,18 @@ using executor::ExecGraph;
 using executor::MemoryPlan;
 using executor::Strategy;
 
-Symbol Layer(const std::string& op, const std::string& name, const Symbol& in,
-             const Kwargs& kwargs = {}) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, {&in, 1});
-}
-
 constexpr int64_t kMaskBytes = 64 * 1000 * 4;
 
 // Layer `drop` has a second output.
-SmallNet NetOf(const std::string& op, const Kwargs& kwargs) {
+SmallNet DropNet(const std::string& op, const Kwargs& kwargs) {
   const Symbol first =
-      Layer("FullyConnected", "first", Symbol::Variable("data"), {{"num_hidden", "1000"}});
-  const Symbol drop = Layer(op, "drop", first, kwargs);
-  const Symbol fc = Layer("FullyConnected", "fc", drop[0], {{"num_hidden", "3"}});
-  return {op, Layer("MakeLoss", "loss", fc), fc, {{"data", {64, 1000}}}, {}, 0};
+      Layer("FullyConnected", "first", {Symbol::Variable("data")}, {{"num_hidden", "1000"}});
+  const Symbol drop = Layer(op, "drop", {first}, kwargs);
+  const Symbol fc = Layer("FullyConnected", "fc", {drop[0]}, {{"num_hidden", "3"}});
+  return {op, Layer("MakeLoss", "loss", {fc}), fc, {{"data", {64, 1000}}}, {}, 0};
 }
 
-struct Planned {
+struct DropPlan {
   MemoryPlan plan;
   bool requested = false;  // the second output
 
@@ -44,9 +40,9 @@ struct Planned {
   }
 };
 
-Planned PlanOf(Runtime& runtime, const Graph& graph, const BindRequest& request) {
+DropPlan PlanOf(Runtime& runtime, const Graph& graph, const BindRequest& request) {
   const ExecGraph planned = RunPasses(graph, request, runtime);
-  Planned result{PlanMemory(planned, request, Strategy::kFull)};
+  DropPlan result{PlanMemory(planned, request, Strategy::kFull)};
   for (size_t id = 0; id < planned.nodes.size(); ++id) {
     const auto& node = planned.nodes[id];
     if (node.name != "drop") continue;
@@ -56,7 +52,7 @@ Planned PlanOf(Runtime& runtime, const Graph& graph, const BindRequest& request)
   return result;
 }
 
-BindRequest Request(const SmallNet& net, bool training) {
+BindRequest DropRequest(const SmallNet& net, bool training) {
   BindRequest request = RequestFor(net, training ? net.losses : net.features);
   request.fuse = false;
   request.is_train = training;
@@ -66,16 +62,16 @@ BindRequest Request(const SmallNet& net, bool training) {
 
 TEST_CASE("Dropout's mask is not requested, unless it is an output or monitored") {
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("Dropout", {});
+  const SmallNet net = DropNet("Dropout", {});
   for (const bool training : {false, true}) {
     CAPTURE(training);
-    BindRequest request = Request(net, training);
+    BindRequest request = DropRequest(net, training);
     Graph graph = (training ? net.losses : net.features).graph();
-    const Planned lean = PlanOf(*runtime, graph, request);
+    const DropPlan lean = PlanOf(*runtime, graph, request);
     CHECK_FALSE(lean.requested);
 
     request.monitored = {"drop"};
-    const Planned monitored = PlanOf(*runtime, graph, request);
+    const DropPlan monitored = PlanOf(*runtime, graph, request);
     CHECK(monitored.requested);
     CHECK(monitored.BytesInArena() == lean.BytesInArena() + kMaskBytes);
     if (!training) {  // the layer runs in place, so the mask is the second array there
@@ -87,7 +83,7 @@ TEST_CASE("Dropout's mask is not requested, unless it is an output or monitored"
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       if (graph.nodes[id].name == "drop") graph.heads.push_back({static_cast<int>(id), 1});
     }
-    const Planned head = PlanOf(*runtime, graph, request);
+    const DropPlan head = PlanOf(*runtime, graph, request);
     CHECK(head.requested);
     CHECK(head.BytesInArena() == lean.BytesInArena());
   }
@@ -95,9 +91,9 @@ TEST_CASE("Dropout's mask is not requested, unless it is an output or monitored"
 
 TEST_CASE("an output that only a gradient reads is requested in training alone") {
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("LeakyReLU", {{"act_type", "rrelu"}});
-  CHECK(PlanOf(*runtime, net.losses.graph(), Request(net, true)).requested);
-  CHECK_FALSE(PlanOf(*runtime, net.features.graph(), Request(net, false)).requested);
+  const SmallNet net = DropNet("LeakyReLU", {{"act_type", "rrelu"}});
+  CHECK(PlanOf(*runtime, net.losses.graph(), DropRequest(net, true)).requested);
+  CHECK_FALSE(PlanOf(*runtime, net.features.graph(), DropRequest(net, false)).requested);
 }
 
 TEST_CASE("a net gives the same bits whether its hidden outputs are requested or not") {
@@ -107,7 +103,7 @@ TEST_CASE("a net gives the same bits whether its hidden outputs are requested or
   size_t unread = 0;
   for (const SmallNet& net : nets) {
     CAPTURE(net.name);
-    BindRequest request = Request(net, true);
+    BindRequest request = DropRequest(net, true);
     const auto run = [&](std::set<std::string>* seen) {
       const auto executor = BindWithValues(*runtime, net.losses, request);
       executor->SetMonitor([seen](const std::string& name, const TBlob&) { seen->insert(name); });

@@ -113,7 +113,7 @@ struct ProbedRuntime {
   std::unique_ptr<Runtime> runtime;
 };
 
-BindRequest RequestFor(const std::set<std::string>& inputs, GradReq grad_req) {
+BindRequest TowersRequest(const std::set<std::string>& inputs, GradReq grad_req) {
   BindRequest request;
   request.fuse = false;
   request.inputs = inputs;
@@ -156,7 +156,7 @@ TEST_CASE("two towers run side by side, forward and backward") {
   const Symbol sum =
       with.Layer("elemwise_add", "sum", {with.Tower("x", kHeight), with.Tower("y", kHeight)});
   const auto executor = Executor::SimpleBind(*with.runtime, with.Layer("MakeLoss", "loss", {sum}),
-                                             RequestFor({"x", "y"}, GradReq::kWrite));
+                                             TowersRequest({"x", "y"}, GradReq::kWrite));
   executor->Step(with.Inputs(*executor));
   CHECK(GetValues(executor->outputs()[0]) == std::vector<double>(4, 3));
   CHECK(GetValues(executor->grad("y")) == std::vector<double>(4, 1));
@@ -173,7 +173,7 @@ TEST_CASE("an Operator is not called forward and backward at once") {
   const ProbedRuntime with(hooks);
   const auto executor =
       Executor::SimpleBind(*with.runtime, with.Layer("ProbeLoss", "loss", {Symbol::Variable("x")}),
-                           RequestFor({"x"}, GradReq::kWrite));
+                           TowersRequest({"x"}, GradReq::kWrite));
   executor->Step(with.Inputs(*executor));
   with.runtime->engine().WaitForAll();  // the gradient may be there before the output
   CHECK(GetValues(executor->grad("x")) == std::vector<double>(4, 1));
@@ -189,7 +189,7 @@ TEST_CASE("an arena grows when the steps in flight on it are over") {
   const Symbol slow = with.Layer("Probe", "slow", {x});
   const auto small =
       Executor::SimpleBind(*with.runtime, with.Layer("elemwise_add", "sum", {slow, x}),
-                           RequestFor({"x"}, GradReq::kNull));
+                           TowersRequest({"x"}, GradReq::kNull));
   const std::vector<NDArray> one = with.Inputs(*small);
   std::vector<NDArray> two = {one[0].Copy(Context::cpu())};
   two[0].Fill(2);
@@ -216,7 +216,7 @@ TEST_CASE("gradients that are added to one array are added one after the other")
   const NDArray sum(*with.runtime, TShape{4});
   NDArray(sum).Fill(5);
   const auto executor =
-      Executor::Bind(*with.runtime, Symbol::Group(losses), RequestFor({"x", "y"}, GradReq::kAdd),
+      Executor::Bind(*with.runtime, Symbol::Group(losses), TowersRequest({"x", "y"}, GradReq::kAdd),
                      {}, {{"x", sum}, {"y", sum}}, {});
   executor->Step(with.Inputs(*executor));
   CHECK(GetValues(sum) == std::vector<double>(4, 7));
@@ -244,7 +244,7 @@ TEST_CASE("the order of such additions is that of the plan, on several workers a
     CAPTURE(groups.size());
     const NDArray sum(*with.runtime, TShape{4});
     NDArray(sum).Fill(0);
-    BindRequest request = RequestFor({"x", "y", "z"}, GradReq::kAdd);
+    BindRequest request = TowersRequest({"x", "y", "z"}, GradReq::kAdd);
     request.group2ctx = groups;
     const auto executor =
         Executor::Bind(*with.runtime, net, request, {}, {{"x", sum}, {"y", sum}, {"z", sum}}, {});

@@ -12,21 +12,22 @@
 #include "mxtrain/operator/arithmetic.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/thread_ranks.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain {
 namespace {
 
+using test::FloatVector;
 using test::RunRanks;
-using Values = std::vector<float>;
 
 // Small keys, which share buckets and parcels, and two that travel alone.
-const std::vector<int64_t> kSizes = {3, 17, 1 << 18, 1000, 5, (1 << 17) + 7, 64, 1, 30};
-const int kKeys = static_cast<int>(kSizes.size());
+const std::vector<int64_t> kKeySizes = {3, 17, 1 << 18, 1000, 5, (1 << 17) + 7, 64, 1, 30};
+const int kKeys = static_cast<int>(kKeySizes.size());
 
 // Small integers: the sums of few of them have no rounding, in bfloat16 neither.
-Values Gradient(int rank, int push, int key) {
+FloatVector Gradient(int rank, int push, int key) {
   std::mt19937 random(static_cast<unsigned>(rank * 1000 + push * 20 + key));
-  Values values(static_cast<size_t>(kSizes[static_cast<size_t>(key)]));
+  FloatVector values(static_cast<size_t>(kKeySizes[static_cast<size_t>(key)]));
   for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 9) - 4);
   return values;
 }
@@ -51,10 +52,10 @@ struct Action {
 
 // Lists of keys, which are pushed and then pulled, each in an order of its own. Now and then a key
 // is pushed again before it is pulled, pulled without a push, or left without a pull.
-std::vector<Action> RandomProgram(unsigned seed, int steps, bool barriers) {
+std::vector<Action> RandomActions(unsigned seed, int steps, bool barriers) {
   std::mt19937 random(seed);
   std::vector<Action> program;
-  std::vector<int> keys(kSizes.size());
+  std::vector<int> keys(kKeySizes.size());
   std::iota(keys.begin(), keys.end(), 0);
   for (int step = 0; step < steps; ++step) {
     std::shuffle(keys.begin(), keys.end(), random);
@@ -86,7 +87,8 @@ void InitAll(Runtime& runtime, KVStore& store, const std::vector<Context>& worke
   for (int key = 0; key < kKeys; ++key) {
     std::vector<NDArray> values;
     for (const Context worker : workers) {
-      const Values filled(static_cast<size_t>(kSizes[static_cast<size_t>(key)]), float(key));
+      const FloatVector filled(static_cast<size_t>(kKeySizes[static_cast<size_t>(key)]),
+                               float(key));
       values.push_back(NDArray::FromVector(runtime, TShape({std::ssize(filled)}), filled, worker));
     }
     store.Init(key, values, /*share=*/false);
@@ -95,11 +97,12 @@ void InitAll(Runtime& runtime, KVStore& store, const std::vector<Context>& worke
 
 // The values of all pulls. Worker w pushes the gradients of rank `first + w`. Gradients stay as
 // they are.
-std::vector<Values> Pulled(Runtime& runtime, KVStore& store, const std::vector<Action>& program,
-                           const std::vector<Context>& workers, int first) {
-  std::vector<Values> pulled;
+std::vector<FloatVector> Pulled(Runtime& runtime, KVStore& store,
+                                const std::vector<Action>& program,
+                                const std::vector<Context>& workers, int first) {
+  std::vector<FloatVector> pulled;
   std::vector<NDArray> kept;
-  std::vector<Values> gradients;
+  std::vector<FloatVector> gradients;
   int pushes = 0;
   for (const Action& action : program) {
     if (action.kind == Action::kBarrier) {
@@ -117,7 +120,7 @@ std::vector<Values> Pulled(Runtime& runtime, KVStore& store, const std::vector<A
     } else {
       std::vector<NDArray> out;
       for (const Context worker : workers)
-        out.push_back(NDArray::Zeros(runtime, TShape({kSizes[static_cast<size_t>(action.key)]}),
+        out.push_back(NDArray::Zeros(runtime, TShape({kKeySizes[static_cast<size_t>(action.key)]}),
                                      DType::kFloat32, worker));
       store.Pull(action.key, out, -action.key);
       pulled.push_back(out[0].ToVector());
@@ -131,8 +134,8 @@ std::vector<Values> Pulled(Runtime& runtime, KVStore& store, const std::vector<A
 }
 
 // By `local`, with a worker for each rank.
-std::vector<Values> Expected(const std::vector<Action>& program, int ranks,
-                             const KVStore::Updater& updater) {
+std::vector<FloatVector> ExpectedValues(const std::vector<Action>& program, int ranks,
+                                        const KVStore::Updater& updater) {
   Runtime runtime(RuntimeOptions(), BuiltinOperators());
   const auto store = KVStore::Create(runtime, "local");
   const std::vector<Context> workers(static_cast<size_t>(ranks), Context::cpu());
@@ -149,8 +152,8 @@ TEST_CASE("programs of single keys and of lists get the values of `local` from d
       CAPTURE(options.shard_states);
       CAPTURE(static_cast<int>(options.wire));
       const auto seed = static_cast<unsigned>(ranks) + (options.shard_states ? 10U : 0U);
-      const std::vector<Action> program = RandomProgram(seed, 4, /*barriers=*/true);
-      const std::vector<Values> expected = Expected(program, ranks, HalveAndAdd);
+      const std::vector<Action> program = RandomActions(seed, 4, /*barriers=*/true);
+      const std::vector<FloatVector> expected = ExpectedValues(program, ranks, HalveAndAdd);
       RunRanks(ranks, [&](const std::shared_ptr<ProcessGroup>& group) {
         Runtime runtime(RuntimeOptions(), BuiltinOperators());
         const auto store = KVStore::Create(runtime, "dist_sync", {}, {}, group, options);
@@ -168,8 +171,8 @@ TEST_CASE("programs of single keys and of lists get all gradients from dist_asyn
   for (int ranks : {1, 2, 3, 4}) {
     CAPTURE(ranks);
     const std::vector<Action> program =
-        RandomProgram(static_cast<unsigned>(ranks), 4, /*barriers=*/true);
-    const std::vector<Values> expected = Expected(program, ranks, AddUp);
+        RandomActions(static_cast<unsigned>(ranks), 4, /*barriers=*/true);
+    const std::vector<FloatVector> expected = ExpectedValues(program, ranks, AddUp);
     RunRanks(ranks, [&](const std::shared_ptr<ProcessGroup>& group) {
       Runtime runtime(RuntimeOptions(), BuiltinOperators());
       const auto store = KVStore::Create(runtime, "dist_async", {}, {}, group);
@@ -189,14 +192,14 @@ TEST_CASE("programs of single keys and of lists get all gradients from dist_asyn
 TEST_CASE("programs of single keys and of lists get the values of `local` from GPUs in buckets") {
   const std::vector<Context> gpus{Context::gpu(0), Context::gpu(1)};
   for (const auto wire : {DistOptions::Wire::kFloat32, DistOptions::Wire::kBfloat16}) {
-    const std::vector<Action> program = RandomProgram(7, 4, /*barriers=*/true);
+    const std::vector<Action> program = RandomActions(7, 4, /*barriers=*/true);
     const auto runtime = test::NewFakeGpuRuntime();
     const auto store = KVStore::Create(*runtime, "device", gpus, test::NewFakeCommunicator, nullptr,
                                        {.wire = wire});
     InitAll(*runtime, *store, gpus);
     store->SetBuckets({{8, 7, 6}, {5, 4}, {3, 2, 1, 0}});
     store->SetUpdater(HalveAndAdd);
-    CHECK(Pulled(*runtime, *store, program, gpus, 0) == Expected(program, 2, HalveAndAdd));
+    CHECK(Pulled(*runtime, *store, program, gpus, 0) == ExpectedValues(program, 2, HalveAndAdd));
   }
 }
 
@@ -218,12 +221,12 @@ TEST_CASE("a store gives the bits of one update of all keys to a loop over keys"
       }
       std::mt19937 order(3), own(static_cast<unsigned>(group->rank()));
       std::normal_distribution<float> normal;
-      std::vector<int> keys(kSizes.size());
+      std::vector<int> keys(kKeySizes.size());
       std::iota(keys.begin(), keys.end(), 0);
       for (int step = 0; step < 3; ++step) {
         std::vector<NDArray> gradients, copies;
-        for (const int64_t size : kSizes) {
-          Values values(static_cast<size_t>(size));
+        for (const int64_t size : kKeySizes) {
+          FloatVector values(static_cast<size_t>(size));
           for (float& value : values) value = normal(own);
           gradients.push_back(NDArray::FromVector(runtime, TShape({size}), values));
           copies.push_back(gradients.back().Copy(Context::cpu()));
@@ -234,7 +237,8 @@ TEST_CASE("a store gives the bits of one update of all keys to a loop over keys"
         together->Update(sums);
         std::shuffle(keys.begin(), keys.end(), order);
         for (const int key : keys) {
-          const NDArray zeros = NDArray::Zeros(runtime, TShape({kSizes[static_cast<size_t>(key)]}));
+          const NDArray zeros =
+              NDArray::Zeros(runtime, TShape({kKeySizes[static_cast<size_t>(key)]}));
           const NDArray out[] = {zeros, zeros.Copy(Context::cpu())};
           by_key->Push(key, {&gradients[static_cast<size_t>(key)], 1}, 0);
           by_key->Pull(key, {&out[0], 1}, 0);
@@ -262,8 +266,8 @@ TEST_CASE("a key that is summed twice leaves the sum of another key of its bucke
     const KVStore::KeySums again{0, store->Sum(0, {&tens, 1}, 0), 0};
     const KVStore::KeySums other{1, store->Sum(1, {&ones, 1}, 0), 0};
     store->Update(std::vector{again, other});
-    CHECK(store->Values(0)[0].ToVector() == Values{20, 20});
-    CHECK(store->Values(1)[0].ToVector() == Values{2, 2});
+    CHECK(store->Values(0)[0].ToVector() == FloatVector{20, 20});
+    CHECK(store->Values(1)[0].ToVector() == FloatVector{2, 2});
   });
 }
 
@@ -282,7 +286,7 @@ TEST_CASE("a rank whose sums have failed leaves the others to agree on the order
                                     {&sum, 1}, {.name = "failing"});
         });
         std::vector<NDArray> gradients;
-        for (const int64_t size : kSizes)
+        for (const int64_t size : kKeySizes)
           gradients.push_back(NDArray::Zeros(runtime, TShape({size})));
         for (int step = 0; step < 5; ++step) {
           std::vector<KVStore::KeySums> sums;

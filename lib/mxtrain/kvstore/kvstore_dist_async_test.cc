@@ -13,15 +13,16 @@
 #include "mxtrain/kvstore/rounds.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "tests/support/thread_ranks.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain {
 namespace {
 
+using test::FloatVector;
 using test::RunRanks;
-using Values = std::vector<float>;
 
 // Such that some keys travel together and some alone.
-const std::vector<int64_t> kSizes = {40, 17, 1 << 18, 1000, 31, (1 << 18) + 7, 64, 23};
+const std::vector<int64_t> kAsyncSizes = {40, 17, 1 << 18, 1000, 31, (1 << 18) + 7, 64, 23};
 
 // One rank's store, weights and gradients.
 struct Worker {
@@ -32,11 +33,12 @@ struct Worker {
 
   explicit Worker(const std::shared_ptr<ProcessGroup>& of, int64_t staleness = 0) : group(of) {
     store = KVStore::Create(runtime, "dist_async", {}, {}, group, {.staleness = staleness});
-    for (size_t k = 0; k < kSizes.size(); ++k) {
+    for (size_t k = 0; k < kAsyncSizes.size(); ++k) {
       const float first = group->rank() == 0 ? static_cast<float>(k) : -1;
-      weights.push_back(NDArray::FromVector(runtime, TShape({kSizes[k]}),
-                                            Values(static_cast<size_t>(kSizes[k]), first)));
-      grads.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+      weights.push_back(
+          NDArray::FromVector(runtime, TShape({kAsyncSizes[k]}),
+                              FloatVector(static_cast<size_t>(kAsyncSizes[k]), first)));
+      grads.push_back(NDArray::Zeros(runtime, TShape({kAsyncSizes[k]})));
       store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
     }
   }
@@ -52,7 +54,7 @@ struct Worker {
   // Pushes all gradients and waits for the answers.
   void Step() {
     std::vector<KVStore::KeySums> sums;
-    for (int k = static_cast<int>(kSizes.size()); k-- > 0;)
+    for (int k = static_cast<int>(kAsyncSizes.size()); k-- > 0;)
       sums.push_back({k, store->Sum(k, {&grads[static_cast<size_t>(k)], 1}, -k), -k});
     store->Update(sums);
     for (const NDArray& weight : weights) weight.WaitToRead();
@@ -74,25 +76,26 @@ TEST_CASE("dist_async applies every gradient once, and all ranks get the values"
       CHECK(worker.store->rank() == group->rank());
       CHECK(worker.store->num_workers() == ranks);
       int64_t elements_held = 0;
-      for (int k = 0; k < static_cast<int>(kSizes.size()); ++k) {
+      for (int k = 0; k < static_cast<int>(kAsyncSizes.size()); ++k) {
         CHECK(worker.store->OwnerOf(k).has_value() == (ranks > 1));
         if (worker.store->OwnerOf(k).value_or(0) == group->rank())
-          elements_held += kSizes[static_cast<size_t>(k)];
+          elements_held += kAsyncSizes[static_cast<size_t>(k)];
       }
       CHECK(elements_held > 0);
       for (int round = 0; round < 2; ++round) {
         worker.rounds().Begin(0);
         for (int step = 0; step < kSteps; ++step) {
-          for (size_t k = 0; k < kSizes.size(); ++k)
+          for (size_t k = 0; k < kAsyncSizes.size(); ++k)
             worker.grads[k].Fill(static_cast<double>(group->rank() + 1) *
                                  static_cast<double>(k + 1));
           worker.Step();
         }
         worker.EndRound();
-        for (size_t k = 0; k < kSizes.size(); ++k) {
+        for (size_t k = 0; k < kAsyncSizes.size(); ++k) {
           const auto all = static_cast<float>((round + 1) * kSteps * ranks * (ranks + 1) / 2);
           const float expected = static_cast<float>(k) + all * static_cast<float>(k + 1);
-          CHECK(worker.weights[k].ToVector() == Values(static_cast<size_t>(kSizes[k]), expected));
+          CHECK(worker.weights[k].ToVector() ==
+                FloatVector(static_cast<size_t>(kAsyncSizes[k]), expected));
         }
       }
       group->Barrier();
@@ -124,7 +127,7 @@ TEST_CASE("dist_async sums the workers of each rank, and they get the values") {
     while (!rounds.AllRest()) std::this_thread::yield();
     group->Barrier();
     rounds.End();
-    for (const NDArray& weight : weights) CHECK(weight.ToVector() == Values{12, 6});
+    for (const NDArray& weight : weights) CHECK(weight.ToVector() == FloatVector{12, 6});
   });
 }
 
@@ -143,7 +146,7 @@ TEST_CASE("a rank that does not push delays the others by nothing, as far as the
     }
     if (group->rank() < kRanks - 1) others.count_down();
     worker.EndRound();
-    for (size_t k = 0; k < kSizes.size(); ++k)
+    for (size_t k = 0; k < kAsyncSizes.size(); ++k)
       CHECK(worker.weights[k].ToVector()[0] == static_cast<float>(k) + kRanks * kSteps);
     int64_t most = 0;
     const std::vector<int64_t> staleness = worker.rounds().TakeStaleness();
@@ -199,17 +202,17 @@ TEST_CASE("under random delays no update is staler than the bound, and each is c
         const int steps = kSteps + static_cast<int>(random() % 10);
         const unsigned slow = seed % static_cast<unsigned>(ranks) == rank ? 6 : 1;
         for (int step = 0; step < steps; ++step) {
-          for (size_t k = 0; k < kSizes.size(); ++k) {
-            Values gradient(static_cast<size_t>(kSizes[k]));
+          for (size_t k = 0; k < kAsyncSizes.size(); ++k) {
+            FloatVector gradient(static_cast<size_t>(kAsyncSizes[k]));
             gradient[0] = 1;
             gradient[1] = worker.weights[k].ToVector()[0];
             gradient[2 + rank] = 1;
-            worker.grads[k].CopyFromHost(gradient.data(), kSizes[k] * 4);
+            worker.grads[k].CopyFromHost(gradient.data(), kAsyncSizes[k] * 4);
           }
           std::this_thread::sleep_for(std::chrono::microseconds(slow * (random() % 1000)));
-          const Values before = worker.weights[3].ToVector();
+          const FloatVector before = worker.weights[3].ToVector();
           worker.Step();
-          const Values after = worker.weights[3].ToVector();
+          const FloatVector after = worker.weights[3].ToVector();
           CHECK(after[0] > before[0]);
           CHECK(after[2 + rank] == before[2 + rank] + 1);  // a rank reads its own updates
         }

@@ -8,36 +8,37 @@
 #include "mxtrain/kvstore/kvstore.h"
 #include "mxtrain/operator/arithmetic.h"
 #include "tests/support/thread_ranks.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain {
 namespace {
 
+using test::FloatVector;
 using test::RunRanks;
-using Values = std::vector<float>;
 
-Values Random(int64_t n, unsigned seed) {
+FloatVector Random(int64_t n, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
-  Values values(static_cast<size_t>(n));
+  FloatVector values(static_cast<size_t>(n));
   for (float& value : values) value = normal(random);
   return values;
 }
 
 // Sizes such that some keys share a bucket and some fill one alone.
-const std::vector<int64_t> kSizes = {3, 17, 1 << 21, 1000, 5, (1 << 20) + 7, 64, 1};
+const std::vector<int64_t> kSyncSizes = {3, 17, 1 << 21, 1000, 5, (1 << 20) + 7, 64, 1};
 
 unsigned SeedOf(int rank, int step, size_t key) {
   return static_cast<unsigned>(rank * 1000 + step * 100) + static_cast<unsigned>(key);
 }
 
 // Sums and updates by the random gradients of a rank. All ranks make the calls in one order.
-void Step(KVStore& store, int rank, int step, std::vector<NDArray>* grads) {
-  for (size_t k = 0; k < kSizes.size(); ++k) {
-    const Values own = Random(kSizes[k], SeedOf(rank, step, k));
-    (*grads)[k].CopyFromHost(own.data(), kSizes[k] * 4);
+void PushStep(KVStore& store, int rank, int step, std::vector<NDArray>* grads) {
+  for (size_t k = 0; k < kSyncSizes.size(); ++k) {
+    const FloatVector own = Random(kSyncSizes[k], SeedOf(rank, step, k));
+    (*grads)[k].CopyFromHost(own.data(), kSyncSizes[k] * 4);
   }
   std::vector<KVStore::KeySums> sums;
-  for (size_t k = kSizes.size(); k-- > 0;)
+  for (size_t k = kSyncSizes.size(); k-- > 0;)
     sums.push_back({static_cast<int>(k), store.Sum(static_cast<int>(k), {&(*grads)[k], 1}, 0), 0});
   store.Update(sums);
 }
@@ -51,21 +52,21 @@ TEST_CASE("dist_sync sums over the ranks, in buckets, step after step") {
       CHECK(store->rank() == group->rank());
       CHECK(store->num_workers() == ranks);
       std::vector<NDArray> weights, grads;
-      for (size_t k = 0; k < kSizes.size(); ++k) {
-        weights.push_back(NDArray::FromVector(runtime, TShape({kSizes[k]}),
-                                              Random(kSizes[k], SeedOf(group->rank(), 99, k))));
-        grads.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+      for (size_t k = 0; k < kSyncSizes.size(); ++k) {
+        weights.push_back(NDArray::FromVector(runtime, TShape({kSyncSizes[k]}),
+                                              Random(kSyncSizes[k], SeedOf(group->rank(), 99, k))));
+        grads.push_back(NDArray::Zeros(runtime, TShape({kSyncSizes[k]})));
         store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
       }
-      for (size_t k = 0; k < kSizes.size(); ++k)
-        CHECK(weights[k].ToVector() == Random(kSizes[k], SeedOf(0, 99, k)));
+      for (size_t k = 0; k < kSyncSizes.size(); ++k)
+        CHECK(weights[k].ToVector() == Random(kSyncSizes[k], SeedOf(0, 99, k)));
       for (int step = 0; step < kSteps; ++step) {
-        Step(*store, group->rank(), step,
-             &grads);  // without an updater: the sums replace the values
-        for (size_t k = 0; k < kSizes.size(); ++k) {
-          Values expected = Random(kSizes[k], SeedOf(0, step, k));
+        PushStep(*store, group->rank(), step,
+                 &grads);  // without an updater: the sums replace the values
+        for (size_t k = 0; k < kSyncSizes.size(); ++k) {
+          FloatVector expected = Random(kSyncSizes[k], SeedOf(0, step, k));
           for (int r = 1; r < ranks; ++r) {
-            const Values other = Random(kSizes[k], SeedOf(r, step, k));
+            const FloatVector other = Random(kSyncSizes[k], SeedOf(r, step, k));
             for (size_t i = 0; i < expected.size(); ++i) expected[i] += other[i];
           }
           CHECK(weights[k].ToVector() == expected);
@@ -89,10 +90,10 @@ TEST_CASE("dist_sync takes keys one by one, in any order") {
     for (int step = 1; step <= 4; ++step) {
       for (int key : {1, 0, 2}) {
         const NDArray gradient = NDArray::FromVector(
-            runtime, TShape({kLarge}), Values(kLarge, float(step + key + 10 * group->rank())));
+            runtime, TShape({kLarge}), FloatVector(kLarge, float(step + key + 10 * group->rank())));
         store->Push(key, {&gradient, 1}, 0);
         CHECK(weights[static_cast<size_t>(key)].ToVector() ==
-              Values(kLarge, float(2 * (step + key) + 10)));
+              FloatVector(kLarge, float(2 * (step + key) + 10)));
       }
     }
   });
@@ -113,7 +114,7 @@ TEST_CASE("dist_sync sums the workers of each rank first") {
     store->Push(4, grads, 0);
     store->Pull(4, weights, 0);
     for (const NDArray& weight : weights)
-      CHECK(weight.ToVector() == Values{0 + 1 + 2 + 10 + 11 + 12, 6});
+      CHECK(weight.ToVector() == FloatVector{0 + 1 + 2 + 10 + 11 + 12, 6});
   });
 }
 
@@ -135,11 +136,11 @@ TEST_CASE("with wire bfloat16 gradients are rounded, and their sums at each addi
       const auto store = KVStore::Create(runtime, "dist_sync", {}, {}, group,
                                          {.wire = DistOptions::Wire::kBfloat16});
       // The last key is not rounded, since it is not float32.
-      const auto sizes = kSizes.size();
+      const auto sizes = kSyncSizes.size();
       std::vector<NDArray> weights, grads;
       for (size_t k = 0; k <= sizes; ++k) {
         const DType type = k == sizes ? DType::kFloat64 : DType::kFloat32;
-        const TShape shape({k == sizes ? 1 : kSizes[k]});
+        const TShape shape({k == sizes ? 1 : kSyncSizes[k]});
         weights.push_back(NDArray::Zeros(runtime, shape, type));
         grads.push_back(NDArray::Zeros(runtime, shape, type));
         store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
@@ -147,17 +148,17 @@ TEST_CASE("with wire bfloat16 gradients are rounded, and their sums at each addi
       for (int step = 0; step < 2; ++step) {
         std::vector<KVStore::KeySums> sums;
         for (size_t k = 0; k < sizes; ++k) {
-          const Values own = Random(kSizes[k], SeedOf(group->rank(), step, k));
-          grads[k].CopyFromHost(own.data(), kSizes[k] * 4);
+          const FloatVector own = Random(kSyncSizes[k], SeedOf(group->rank(), step, k));
+          grads[k].CopyFromHost(own.data(), kSyncSizes[k] * 4);
         }
         grads[sizes].Fill(1 + 0x1p-20);
         for (int k = static_cast<int>(sizes); k >= 0; --k)
           sums.push_back({k, store->Sum(k, {&grads[static_cast<size_t>(k)], 1}, 0), 0});
         store->Update(sums);
         for (size_t k = 0; k < sizes; ++k) {
-          Values expected(static_cast<size_t>(kSizes[k]), 0);
+          FloatVector expected(static_cast<size_t>(kSyncSizes[k]), 0);
           for (int r = 0; r < ranks; ++r) {
-            const Values part = Random(kSizes[k], SeedOf(r, step, k));
+            const FloatVector part = Random(kSyncSizes[k], SeedOf(r, step, k));
             for (size_t i = 0; i < expected.size(); ++i)
               expected[i] = ToBfloat16(expected[i] + ToBfloat16(part[i]));
           }
@@ -173,7 +174,7 @@ TEST_CASE("with wire bfloat16 gradients are rounded, and their sums at each addi
         store->Sum(k, {&grads[static_cast<size_t>(k)], 1}, 0);
       runtime.engine().WaitForAll();
       int64_t elements = 0;
-      for (int64_t size : kSizes) elements += size;
+      for (int64_t size : kSyncSizes) elements += size;
       const double bytes = static_cast<double>(group->stats().bytes - before.bytes);
       CHECK(bytes == doctest::Approx(2.0 * static_cast<double>(elements)).epsilon(1e-3));
     });
@@ -189,23 +190,23 @@ TEST_CASE("with 2-bit compression the sum is that of what each rank sends, in th
           KVStore::Create(runtime, "dist_sync", {}, {}, group,
                           {.wire = DistOptions::Wire::kTwoBit, .threshold = kThreshold});
       std::vector<NDArray> weights, grads;
-      for (size_t k = 0; k < kSizes.size(); ++k) {
-        weights.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
-        grads.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+      for (size_t k = 0; k < kSyncSizes.size(); ++k) {
+        weights.push_back(NDArray::Zeros(runtime, TShape({kSyncSizes[k]})));
+        grads.push_back(NDArray::Zeros(runtime, TShape({kSyncSizes[k]})));
         store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
       }
       // [rank][key]
-      std::vector<std::vector<Values>> residuals(static_cast<size_t>(ranks));
+      std::vector<std::vector<FloatVector>> residuals(static_cast<size_t>(ranks));
       for (auto& of_rank : residuals) {
-        for (int64_t size : kSizes) of_rank.emplace_back(static_cast<size_t>(size));
+        for (int64_t size : kSyncSizes) of_rank.emplace_back(static_cast<size_t>(size));
       }
       for (int step = 0; step < 3; ++step) {
-        Step(*store, group->rank(), step, &grads);
-        for (size_t k = 0; k < kSizes.size(); ++k) {
-          Values expected(static_cast<size_t>(kSizes[k]));
+        PushStep(*store, group->rank(), step, &grads);
+        for (size_t k = 0; k < kSyncSizes.size(); ++k) {
+          FloatVector expected(static_cast<size_t>(kSyncSizes[k]));
           for (int r = 0; r < ranks; ++r) {
-            const Values part = Random(kSizes[k], SeedOf(r, step, k));
-            Values& residual = residuals[static_cast<size_t>(r)][k];
+            const FloatVector part = Random(kSyncSizes[k], SeedOf(r, step, k));
+            FloatVector& residual = residuals[static_cast<size_t>(r)][k];
             for (size_t i = 0; i < expected.size(); ++i) {
               residual[i] += part[i];
               const float sent = residual[i] >= kThreshold    ? kThreshold
@@ -232,13 +233,13 @@ TEST_CASE("with sharded states each key is updated by one rank, and all have its
       const auto store =
           KVStore::Create(runtime, "dist_sync", {}, {}, group, {.shard_states = true});
       std::vector<NDArray> weights, grads;
-      for (size_t k = 0; k < kSizes.size(); ++k) {
-        weights.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
-        grads.push_back(NDArray::Zeros(runtime, TShape({kSizes[k]})));
+      for (size_t k = 0; k < kSyncSizes.size(); ++k) {
+        weights.push_back(NDArray::Zeros(runtime, TShape({kSyncSizes[k]})));
+        grads.push_back(NDArray::Zeros(runtime, TShape({kSyncSizes[k]})));
         store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
       }
       int updates = 0, own = 0;
-      for (int k = 0; k < static_cast<int>(kSizes.size()); ++k) {
+      for (int k = 0; k < static_cast<int>(kSyncSizes.size()); ++k) {
         CHECK(store->OwnerOf(k).has_value() == (ranks > 1));
         own += store->OwnerOf(k).value_or(group->rank()) == group->rank();
       }
@@ -250,22 +251,22 @@ TEST_CASE("with sharded states each key is updated by one rank, and all have its
           InvokeInto("elemwise_add", std::vector{key.local, sum}, std::span(&key.local, 1));
         }
       });
-      std::vector<Values> expected;
-      for (int64_t size : kSizes) expected.emplace_back(static_cast<size_t>(size));
+      std::vector<FloatVector> expected;
+      for (int64_t size : kSyncSizes) expected.emplace_back(static_cast<size_t>(size));
       for (int step = 0; step < 3; ++step) {
         std::vector<KVStore::KeySums> sums;
-        for (size_t k = 0; k < kSizes.size(); ++k) {
+        for (size_t k = 0; k < kSyncSizes.size(); ++k) {
           grads[k].Fill(group->rank() + step);
           const float sum = static_cast<float>(ranks * (ranks - 1) / 2 + ranks * step);
           for (float& value : expected[k])
             value +=
                 sum + 100.0F * static_cast<float>(store->OwnerOf(static_cast<int>(k)).value_or(0));
         }
-        for (size_t k = kSizes.size(); k-- > 0;)
+        for (size_t k = kSyncSizes.size(); k-- > 0;)
           sums.push_back(
               {static_cast<int>(k), store->Sum(static_cast<int>(k), {&grads[k], 1}, 0), 0});
         store->Update(sums);
-        for (size_t k = 0; k < kSizes.size(); ++k) CHECK(weights[k].ToVector() == expected[k]);
+        for (size_t k = 0; k < kSyncSizes.size(); ++k) CHECK(weights[k].ToVector() == expected[k]);
       }
       CHECK(updates == 3 * own);
       store->Barrier();

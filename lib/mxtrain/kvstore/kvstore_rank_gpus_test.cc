@@ -27,8 +27,8 @@ std::vector<Context> Gpus(int count) {
 }
 
 // An array on each of the GPUs, all elements plus 10 times the number of the GPU among all ranks'.
-std::vector<NDArray> OnEach(Runtime& runtime, const std::vector<Context>& gpus, int first,
-                            const std::vector<float>& values) {
+std::vector<NDArray> OnEachRanked(Runtime& runtime, const std::vector<Context>& gpus, int first,
+                                  const std::vector<float>& values) {
   std::vector<NDArray> arrays;
   for (size_t d = 0; d < gpus.size(); ++d) {
     std::vector<float> own = values;
@@ -58,14 +58,14 @@ TEST_CASE("gradients are summed over the GPUs of all ranks, and every GPU keeps 
       const auto store = NewStore(*runtime, gpus, group);
       CHECK(store->rank() == group->rank());
       CHECK(store->num_workers() == group->size());
-      store->Init(3, OnEach(*runtime, gpus, first, {1, 2, 3}), /*share=*/true);
+      store->Init(3, OnEachRanked(*runtime, gpus, first, {1, 2, 3}), /*share=*/true);
       REQUIRE(store->Values(3).size() == gpus.size());
       for (const NDArray& value : store->Values(3))
         CHECK(value.ToVector() == std::vector<float>{1, 2, 3});
       const float tens = 10 * static_cast<float>(all * (all - 1)) / 2, n = static_cast<float>(all);
       for (int step = 0; step < 5; ++step) {
         const auto s = static_cast<float>(step);
-        const std::vector<NDArray> grads = OnEach(*runtime, gpus, first, {s, -1, 0.5F});
+        const std::vector<NDArray> grads = OnEachRanked(*runtime, gpus, first, {s, -1, 0.5F});
         store->Push(3, grads, 0);  // without an updater the sum becomes the value
         for (const NDArray& value : store->Values(3)) {
           CHECK(value.ToVector() == std::vector<float>{n * s + tens, -n + tens, 0.5F * n + tens});
@@ -87,7 +87,7 @@ TEST_CASE("sums are issued in the order of the pushes, whatever is ready first")
       for (int key = 0; key < kKeys; ++key) {
         // Of different lengths, so that sums which meet in another order are noticed.
         const std::vector<float> zeros(static_cast<size_t>(key + 1));
-        store->Init(key, OnEach(*runtime, gpus, 0, zeros), /*share=*/true);
+        store->Init(key, OnEachRanked(*runtime, gpus, 0, zeros), /*share=*/true);
       }
       if (in_buckets) {
         std::vector<std::vector<int>> buckets;
@@ -127,15 +127,15 @@ TEST_CASE("with the wire in bfloat16 GPUs of ranks sum what GPUs of one process 
     const auto runtime = test::NewFakeGpuRuntime();
     const auto store = KVStore::Create(*runtime, "device", Gpus(2), test::NewFakeCommunicator,
                                        nullptr, {.wire = DistOptions::Wire::kBfloat16});
-    store->Init(0, OnEach(*runtime, Gpus(2), 0, values), /*share=*/false);
-    store->Push(0, OnEach(*runtime, Gpus(2), 0, values), 0);
+    store->Init(0, OnEachRanked(*runtime, Gpus(2), 0, values), /*share=*/false);
+    store->Push(0, OnEachRanked(*runtime, Gpus(2), 0, values), 0);
     expected = store->Values(0)[1].ToVector();
   }
   test::RunRanks(2, [&](const Group& group) {
     const auto runtime = test::NewFakeGpuRuntime();
     const auto store = NewStore(*runtime, Gpus(1), group, {.wire = DistOptions::Wire::kBfloat16});
-    store->Init(0, OnEach(*runtime, Gpus(1), group->rank(), values), /*share=*/false);
-    store->Push(0, OnEach(*runtime, Gpus(1), group->rank(), values), 0);
+    store->Init(0, OnEachRanked(*runtime, Gpus(1), group->rank(), values), /*share=*/false);
+    store->Push(0, OnEachRanked(*runtime, Gpus(1), group->rank(), values), 0);
     CHECK(store->Values(0)[0].ToVector() == expected);
   });
 }
@@ -145,7 +145,7 @@ TEST_CASE("ranks whose buckets differ are refused, with the key that differs") {
     const auto runtime = test::NewFakeGpuRuntime();
     const auto store = NewStore(*runtime, Gpus(1), group);
     for (int key = 0; key < 3; ++key)
-      store->Init(key, OnEach(*runtime, Gpus(1), 0, {1, 2}), /*share=*/true);
+      store->Init(key, OnEachRanked(*runtime, Gpus(1), 0, {1, 2}), /*share=*/true);
     store->SetBuckets(group->rank() == 2 ? std::vector<std::vector<int>>{{2}, {1, 0}}
                                          : std::vector<std::vector<int>>{{2, 1}, {0}});
   });
@@ -159,7 +159,7 @@ TEST_CASE("ranks whose buckets differ are refused, with the key that differs") {
   const auto missing = ErrorsOf(2, [](const Group& group) {
     const auto runtime = test::NewFakeGpuRuntime();
     const auto store = NewStore(*runtime, Gpus(1), group);
-    store->Init(0, OnEach(*runtime, Gpus(1), 0, {1, 2}), /*share=*/true);
+    store->Init(0, OnEachRanked(*runtime, Gpus(1), 0, {1, 2}), /*share=*/true);
     store->SetBuckets(group->first() ? std::vector<std::vector<int>>{{0}}
                                      : std::vector<std::vector<int>>{});
   });
@@ -193,13 +193,13 @@ TEST_CASE("sums that wait for a lost rank end when the group fails, and later on
       [&](const Group& group) {
         const auto runtime = test::NewFakeGpuRuntime();
         const auto store = NewStore(*runtime, Gpus(1), group);
-        store->Init(0, OnEach(*runtime, Gpus(1), 0, {1, 2}), /*share=*/true);
+        store->Init(0, OnEachRanked(*runtime, Gpus(1), 0, {1, 2}), /*share=*/true);
         store->SetBuckets({{0}});
         if (!group->first()) {  // it never sums
           ended.get_future().wait_for(std::chrono::seconds(60));
           return;
         }
-        const std::vector<NDArray> grads = OnEach(*runtime, Gpus(1), 0, {1, 2});
+        const std::vector<NDArray> grads = OnEachRanked(*runtime, Gpus(1), 0, {1, 2});
         store->Push(0, grads, 0);
         CHECK_THROWS_WITH(group->Barrier(), doctest::Contains("rank 1 ended or does not answer"));
         ended.set_value();

@@ -12,14 +12,14 @@
 namespace mxtrain {
 namespace {
 
-struct Fixture {
+struct LocalStore {
   Runtime runtime{RuntimeOptions(), BuiltinOperators()};
   NDArray Array(const std::vector<float>& values) {
     return NDArray::FromVector(runtime, TShape{static_cast<int64_t>(values.size())}, values);
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "pushes of several workers are summed, and pulled by all") {
+TEST_CASE_FIXTURE(LocalStore, "pushes of several workers are summed, and pulled by all") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray value = Array({1, 2, 3});
   store->Init(5, {&value, 1}, /*share=*/false);
@@ -36,7 +36,7 @@ TEST_CASE_FIXTURE(Fixture, "pushes of several workers are summed, and pulled by 
 }
 
 TEST_CASE_FIXTURE(
-    Fixture, "an updater gets the sum and the value; a shared value is the caller's own array") {
+    LocalStore, "an updater gets the sum and the value; a shared value is the caller's own array") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray value = Array({1, 2});
   store->Init(0, {&value, 1}, /*share=*/true);
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(
   CHECK(out[1].ToVector() == std::vector<float>{-3, -10});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a part of the array that the store shares is not the value") {
+TEST_CASE_FIXTURE(LocalStore, "a part of the array that the store shares is not the value") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray both = Array({1, 2, 3, 4});
   const NDArray value = both.Slice(0, 2);
@@ -69,7 +69,7 @@ TEST_CASE_FIXTURE(Fixture, "a part of the array that the store shares is not the
   CHECK(both.ToVector() == std::vector<float>{1, 2, 1, 2});
 }
 
-TEST_CASE_FIXTURE(Fixture, "pulls run in order of priority") {
+TEST_CASE_FIXTURE(LocalStore, "pulls run in order of priority") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray values[] = {Array({1}), Array({2})};
   const NDArray out[] = {Array({0}), Array({0})};
@@ -92,7 +92,7 @@ TEST_CASE_FIXTURE(Fixture, "pulls run in order of priority") {
   CHECK(arrived == std::vector<int>{1, 0});
 }
 
-TEST_CASE_FIXTURE(Fixture, "misuse and other types of store are rejected by name") {
+TEST_CASE_FIXTURE(LocalStore, "misuse and other types of store are rejected by name") {
   const auto store = KVStore::Create(runtime, "local");
   const NDArray value[] = {Array({1})};
   store->Init(1, value, false);
@@ -106,7 +106,7 @@ TEST_CASE_FIXTURE(Fixture, "misuse and other types of store are rejected by name
 }
 
 // One element under the published rule, in double.
-struct Rule {
+struct KnownRule {
   std::string name;
   Kwargs params;
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0;
@@ -130,18 +130,19 @@ struct Rule {
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
+TEST_CASE_FIXTURE(LocalStore, "ten updates follow each rule in double") {
   const Kwargs decay{{"weight_decay", "0.1"}};
   const Kwargs momentum{{"weight_decay", "0.1"}, {"momentum", "0.9"}};
-  for (const Rule& rule : {Rule{"sgd", decay, 0}, Rule{"sgd", momentum, 0.9},
-                           Rule{"nag", momentum, 0.9}, Rule{"adam", decay}, Rule{"adamw", decay}}) {
+  for (const KnownRule& rule :
+       {KnownRule{"sgd", decay, 0}, KnownRule{"sgd", momentum, 0.9},
+        KnownRule{"nag", momentum, 0.9}, KnownRule{"adam", decay}, KnownRule{"adamw", decay}}) {
     CAPTURE(rule.name);
     const std::vector<float> start{0.5f, -2, 3};
     const NDArray weight = Array(start), bias = Array({1});
     OptimizerUpdater updater(runtime, Optimizer::Create(rule.name, rule.params),
                              {{"fc_weight", {weight}, {1, 1}}, {"fc_bias", {bias}, {0.5, 0}}},
                              /*rescale_grad=*/0.25);
-    std::vector<Rule> elements(4, rule);
+    std::vector<KnownRule> elements(4, rule);
     for (size_t i = 0; i < 3; ++i) {
       elements[i].w = start[i];
       elements[i].decay = 0.1;
@@ -166,7 +167,8 @@ TEST_CASE_FIXTURE(Fixture, "ten updates follow each rule in double") {
 }
 
 TEST_CASE_FIXTURE(
-    Fixture, "clipping by global norm scales all gradients alike, and does not change small ones") {
+    LocalStore,
+    "clipping by global norm scales all gradients alike, and does not change small ones") {
   const NDArray a = Array({1, 1}), b = Array({1});
   OptimizerUpdater updater(runtime, Optimizer::Create("sgd", {}),
                            {{"a_weight", {a}, {}}, {"b_weight", {b}, {}}}, /*rescale_grad=*/0.5);

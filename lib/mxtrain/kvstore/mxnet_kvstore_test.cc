@@ -9,7 +9,7 @@
 namespace mxtrain {
 namespace {
 
-struct Fixture {
+struct MxnetStore {
   Runtime runtime{RuntimeOptions(), BuiltinOperators()};
   std::unique_ptr<KVStore> kv = KVStore::Create(runtime, "local");
 
@@ -30,14 +30,14 @@ struct Fixture {
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "init, then pull; a push replaces the value") {
+TEST_CASE_FIXTURE(MxnetStore, "init, then pull; a push replaces the value") {
   Init(3, Filled(2));
   CHECK(Pull(3) == 2);
   Push(3, Filled(8));
   CHECK(Pull(3) == 8);
 }
 
-TEST_CASE_FIXTURE(Fixture, "arrays of several workers are summed, then pulled by all of them") {
+TEST_CASE_FIXTURE(MxnetStore, "arrays of several workers are summed, then pulled by all of them") {
   Init(3, Filled(2));
   const std::vector<NDArray> workers(4, Filled(1));
   kv->Push(3, workers, 0);
@@ -46,7 +46,7 @@ TEST_CASE_FIXTURE(Fixture, "arrays of several workers are summed, then pulled by
   for (const NDArray& array : a) CHECK(array.ToVector() == std::vector<float>(6, 4));
 }
 
-TEST_CASE_FIXTURE(Fixture, "an updater: stored += 2 input") {
+TEST_CASE_FIXTURE(MxnetStore, "an updater: stored += 2 input") {
   Init(3, Filled(4));
   std::vector<int> updated;
   kv->SetUpdater([&updated](std::span<const KVStore::KeyUpdate> keys) {
@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(Fixture, "an updater: stored += 2 input") {
   CHECK(updated == std::vector<int>{3});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a list of keys is a loop") {
+TEST_CASE_FIXTURE(MxnetStore, "a list of keys is a loop") {
   const std::vector<int> keys{5, 7, 9};
   for (const int key : keys) Init(key, Filled(1));
   for (const int key : keys) Push(key, Filled(key));
@@ -71,7 +71,7 @@ TEST_CASE_FIXTURE(Fixture, "a list of keys is a loop") {
 
 // while (1) { kv.pull(net.w); net.forward_backward(); kv.push(net.g); }, with the loss
 // (w - 5)^2 / 2 per element and two workers.
-TEST_CASE_FIXTURE(Fixture, "the loop of a training with an updater that descends") {
+TEST_CASE_FIXTURE(MxnetStore, "the loop of a training with an updater that descends") {
   Init(0, Filled(1));
   kv->SetUpdater([](std::span<const KVStore::KeyUpdate> keys) {
     for (const auto& [key, gradient, weight, priority] : keys) {
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(Fixture, "the loop of a training with an updater that descends
   CHECK(Pull(0) == 4.75f);  // the distance to 5 halves in each step
 }
 
-TEST_CASE_FIXTURE(Fixture, "lists of keys, of which one may have several arrays") {
+TEST_CASE_FIXTURE(MxnetStore, "lists of keys, of which one may have several arrays") {
   mxnet::KVStore store(*kv);
   store.Init({5, 7, 9}, {Filled(1), Filled(2), Filled(3)});
   store.Push({9, 5, 5, 7, 5}, {Filled(10), Filled(1), Filled(2), Filled(20), Filled(4)});

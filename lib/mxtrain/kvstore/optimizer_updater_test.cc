@@ -22,23 +22,24 @@ using test::Values;
 constexpr double kDecay = 0.01, kScale = 0.5;
 
 // Arguments of a formula: `s` are up to three states, initially zero; g is scaled.
-struct Step {
+struct RuleStep {
   int t = 0;  // from 1
   double lr = 0;
   Values w, g;
   std::vector<Values> s;
 };
-using Rule = std::function<void(Step*)>;
+using Rule = std::function<void(RuleStep*)>;
 
 // Of formulas that look at one element: f(w, g, state 0, 1 and 2) gives the new weight.
-Rule Each(const std::function<double(const Step&, double, double, double*, double*, double*)>& f) {
-  return [f](Step* step) {
+Rule Each(
+    const std::function<double(const RuleStep&, double, double, double*, double*, double*)>& f) {
+  return [f](RuleStep* step) {
     for (size_t i = 0; i < step->w.size(); ++i)
       step->w[i] = f(*step, step->w[i], step->g[i], &step->s[0][i], &step->s[1][i], &step->s[2][i]);
   };
 }
 
-Values AdamDirection(Step* step, double epsilon) {
+Values AdamDirection(RuleStep* step, double epsilon) {
   Values d;
   const double c1 = 1 - std::pow(0.9, step->t), c2 = 1 - std::pow(0.999, step->t);
   for (size_t i = 0; i < step->w.size(); ++i) {
@@ -62,14 +63,14 @@ std::vector<Known> AllKnown() {
       {"sgd",
        {{"momentum", "0.9"}},
        0.01,
-       Each([](const Step& t, double w, double g, double* m, double*, double*) {
+       Each([](const RuleStep& t, double w, double g, double* m, double*, double*) {
          *m = 0.9 * *m - t.lr * (g + kDecay * w);
          return w + *m;
        })},
       {"adam",
        {},
        0.001,
-       [](Step* t) {
+       [](RuleStep* t) {
          for (size_t i = 0; i < t->w.size(); ++i) t->g[i] += kDecay * t->w[i];
          const Values d = AdamDirection(t, 1e-8);
          for (size_t i = 0; i < d.size(); ++i) t->w[i] -= t->lr * d[i];
@@ -77,7 +78,7 @@ std::vector<Known> AllKnown() {
       {"rmsprop",
        {},
        0.001,
-       Each([](const Step& t, double w, double g, double* n, double*, double*) {
+       Each([](const RuleStep& t, double w, double g, double* n, double*, double*) {
          g += kDecay * w;
          *n = 0.9 * *n + 0.1 * g * g;
          return w - t.lr * g / std::sqrt(*n + 1e-8);
@@ -85,7 +86,7 @@ std::vector<Known> AllKnown() {
       {"rmsprop",
        {{"momentum", "0.9"}},
        0.001,
-       Each([](const Step& t, double w, double g, double* n, double* delta, double*) {
+       Each([](const RuleStep& t, double w, double g, double* n, double* delta, double*) {
          g += kDecay * w;
          *n = 0.9 * *n + 0.1 * g * g;
          *delta = 0.9 * *delta - t.lr * g / std::sqrt(*n + 1e-8);
@@ -94,7 +95,7 @@ std::vector<Known> AllKnown() {
       {"rmsprop",
        {{"centered", "True"}, {"momentum", "0.9"}, {"epsilon", "1e-4"}},
        0.001,
-       Each([](const Step& t, double w, double g, double* n, double* mean, double* delta) {
+       Each([](const RuleStep& t, double w, double g, double* n, double* mean, double* delta) {
          g += kDecay * w;
          *n = 0.9 * *n + 0.1 * g * g;
          *mean = 0.9 * *mean + 0.1 * g;
@@ -104,20 +105,23 @@ std::vector<Known> AllKnown() {
       {"adagrad",
        {},
        0.01,
-       Each([](const Step& t, double w, double g, double* h, double*, double*) {
+       Each([](const RuleStep& t, double w, double g, double* h, double*, double*) {
          *h += g * g;
          return w - t.lr * (g / std::sqrt(*h + 1e-7) + kDecay * w);
        })},
       {"adadelta",
        {},
        1,
-       Each([](const Step& t, double w, double g, double* a, double* d, double*) {
+       Each([](const RuleStep& t, double w, double g, double* a, double* d, double*) {
          *a = 0.9 * *a + 0.1 * g * g;
          const double delta = g * std::sqrt(*d + 1e-5) / std::sqrt(*a + 1e-5);
          *d = 0.9 * *d + 0.1 * delta * delta;
          return w - t.lr * (delta + kDecay * w);
        })},
-      {"ftrl", {}, 0.1, Each([](const Step& t, double w, double g, double* z, double* n, double*) {
+      {"ftrl",
+       {},
+       0.1,
+       Each([](const RuleStep& t, double w, double g, double* z, double* n, double*) {
          const double sigma = (std::sqrt(*n + g * g) - std::sqrt(*n)) / t.lr;
          *z += g - sigma * w;
          *n += g * g;
@@ -127,7 +131,7 @@ std::vector<Known> AllKnown() {
       {"lamb",
        {},
        0.001,
-       [](Step* t) {
+       [](RuleStep* t) {
          Values r = AdamDirection(t, 1e-6);
          for (size_t i = 0; i < r.size(); ++i) r[i] += kDecay * t->w[i];
          const double trust = Norm(t->w) / Norm(r);
@@ -136,27 +140,30 @@ std::vector<Known> AllKnown() {
       {"lars",
        {{"momentum", "0.9"}},
        0.1,
-       [](Step* t) {
+       [](RuleStep* t) {
          const double local = 0.001 * Norm(t->w) / (Norm(t->g) + kDecay * Norm(t->w));
          for (size_t i = 0; i < t->w.size(); ++i) {
            t->s[0][i] = 0.9 * t->s[0][i] - t->lr * local * (t->g[i] + kDecay * t->w[i]);
            t->w[i] += t->s[0][i];
          }
        }},
-      {"signsgd", {}, 0.01, Each([](const Step& t, double w, double g, double*, double*, double*) {
+      {"signsgd",
+       {},
+       0.01,
+       Each([](const RuleStep& t, double w, double g, double*, double*, double*) {
          return (1 - t.lr * kDecay) * w - t.lr * std::copysign(1, g);
        })},
       {"signum",
        {{"wd_lh", "0.1"}},
        0.01,
-       Each([](const Step& t, double w, double g, double* m, double*, double*) {
+       Each([](const RuleStep& t, double w, double g, double* m, double*, double*) {
          *m = 0.9 * *m - 0.1 * (g + kDecay * w);
          return (1 - t.lr * 0.1) * w + t.lr * std::copysign(1, *m);
        })},
       {"ftml",
        {},
        0.01,
-       Each([](const Step& t, double w, double g, double* d, double* v, double* z) {
+       Each([](const RuleStep& t, double w, double g, double* d, double* v, double* z) {
          g += kDecay * w;
          *v = 0.999 * *v + 0.001 * g * g;
          const double now =
@@ -169,7 +176,7 @@ std::vector<Known> AllKnown() {
       {"nadam",
        {},
        0.001,
-       Each([](const Step& t, double w, double g, double* m, double* v, double* product) {
+       Each([](const RuleStep& t, double w, double g, double* m, double* v, double* product) {
          const auto momentum = [](int at) { return 0.9 * (1 - 0.5 * std::pow(0.96, 0.004 * at)); };
          g += kDecay * w;
          *product = (t.t == 1 ? 1 : *product) * momentum(t.t);
@@ -182,13 +189,16 @@ std::vector<Known> AllKnown() {
       {"adamax",
        {},
        0.002,
-       Each([](const Step& t, double w, double g, double* m, double* u, double*) {
+       Each([](const RuleStep& t, double w, double g, double* m, double* u, double*) {
          g += kDecay * w;
          *m = 0.9 * *m + 0.1 * g;
          *u = std::max(0.999 * *u, std::abs(g));
          return w - t.lr / (1 - std::pow(0.9, t.t)) * *m / *u;
        })},
-      {"lion", {}, 0.0001, Each([](const Step& t, double w, double g, double* m, double*, double*) {
+      {"lion",
+       {},
+       0.0001,
+       Each([](const RuleStep& t, double w, double g, double* m, double*, double*) {
          const double sign = std::copysign(1, 0.9 * *m + 0.1 * g);
          *m = 0.99 * *m + 0.01 * g;
          return w - t.lr * (sign + kDecay * w);
@@ -197,7 +207,7 @@ std::vector<Known> AllKnown() {
       {"dcasgd",
        {{"momentum", "0.9"}, {"lambda", "0.5"}},
        0.01,
-       Each([](const Step& t, double w, double g, double* m, double* before, double*) {
+       Each([](const RuleStep& t, double w, double g, double* m, double* before, double*) {
          if (t.t == 1) *before = w;
          *m = 0.9 * *m - t.lr * (g + kDecay * w + 0.5 * g * g * (w - *before));
          *before = w;
@@ -206,7 +216,7 @@ std::vector<Known> AllKnown() {
       {"group_adagrad",
        {},
        0.01,
-       Each([](const Step& t, double w, double g, double* h, double*, double*) {
+       Each([](const RuleStep& t, double w, double g, double* h, double*, double*) {
          *h += g * g;
          return w - t.lr * (g / std::sqrt(*h + 1e-5) + kDecay * w);
        })},
@@ -226,7 +236,7 @@ TEST_CASE("six steps of each optimizer follow its formula") {
             grad = NDArray::Zeros(runtime, TShape{4});
     OptimizerUpdater updater(runtime, std::move(optimizer), {{"fc_weight", {weight}, {1, 1}}},
                              kScale);
-    Step step;
+    RuleStep step;
     step.w.assign(first.begin(), first.end());
     step.s.assign(3, Values(4, 0));
     for (step.t = 1; step.t <= 6; ++step.t) {

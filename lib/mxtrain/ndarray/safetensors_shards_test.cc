@@ -5,20 +5,18 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/ndarray/safetensors.h"
+#include "tests/support/error_message.h"
+#include "tests/support/naive_runtime.h"
 #include "tests/support/temp_dir.h"
 
 namespace mxtrain {
 namespace {
 
-RuntimeOptions Naive() {
-  RuntimeOptions options;
-  options.engine = "naive";
-  options.threads = 1;
-  return options;
-}
+using test::NaiveOptions;
+using test::Says;
 
 struct Shards {
-  Runtime runtime{Naive(), nullptr};
+  Runtime runtime{NaiveOptions(), nullptr};
   test::TempDir folder;
 
   Shards() {
@@ -43,11 +41,6 @@ struct Shards {
     return "";
   }
 };
-
-bool Says(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE_FIXTURE(Shards, "shards: the arrays of all files by name") {
   const std::string index =

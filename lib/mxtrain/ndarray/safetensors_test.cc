@@ -4,16 +4,14 @@
 #include <doctest/doctest.h>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/error_message.h"
+#include "tests/support/naive_runtime.h"
 
 namespace mxtrain {
 namespace {
 
-RuntimeOptions Naive() {
-  RuntimeOptions options;
-  options.engine = "naive";
-  options.threads = 1;
-  return options;
-}
+using test::NaiveOptions;
+using test::Says;
 
 // A file put together by hand, as the format's description says.
 std::string FileOf(const std::string& header, const std::string& data) {
@@ -22,7 +20,7 @@ std::string FileOf(const std::string& header, const std::string& data) {
   return bytes + header + data;
 }
 
-std::string ErrorOf(Runtime& runtime, const std::string& bytes) {
+std::string ErrorOfSafetensors(Runtime& runtime, const std::string& bytes) {
   try {
     DeserializeSafetensors(runtime, bytes, "net.safetensors");
   } catch (const Error& error) {
@@ -32,13 +30,8 @@ std::string ErrorOf(Runtime& runtime, const std::string& bytes) {
   return "";
 }
 
-bool Says(const std::string& text, const std::string& part) {
-  INFO(text);
-  return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("safetensors: a file written by hand") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   // 1.5 and -2 as float32; 0.5 as bfloat16 (3f00) and float16 (3800); 7 as int64; a scalar; an
   // array without elements.
   const std::string data("\x00\x00\xc0\x3f\x00\x00\x00\xc0\x00\x3f\x00\x38\x07\0\0\0\0\0\0\0", 20);
@@ -60,7 +53,7 @@ TEST_CASE("safetensors: a file written by hand") {
 
 // A mask or a counter beside the weights once made the whole file unreadable.
 TEST_CASE("safetensors: types that arrays do not have are read as wider ones") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const std::string data(
       "\x01\0\x01\0"
       "\xfe\x7f"
@@ -81,16 +74,18 @@ TEST_CASE("safetensors: types that arrays do not have are read as wider ones") {
   for (size_t i = 0; i < 6; ++i) CHECK(arrays.arrays[i].ToVector() == expected[i]);
   CHECK(arrays.arrays[0].dtype() == DType::kUint8);
   CHECK(arrays.arrays[4].dtype() == DType::kInt64);
-  CHECK(Says(ErrorOf(runtime, FileOf(R"({"f":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}})",
-                                     std::string(8, '\xff'))),
+  CHECK(Says(ErrorOfSafetensors(runtime,
+                                FileOf(R"({"f":{"dtype":"U64","shape":[1],"data_offsets":[0,8]}})",
+                                       std::string(8, '\xff'))),
              "array 'f': its element 18446744073709551615 is too large for int64"));
-  CHECK(Says(ErrorOf(runtime, FileOf(R"({"c":{"dtype":"I16","shape":[3],"data_offsets":[0,4]}})",
-                                     std::string(4, '\0'))),
+  CHECK(Says(ErrorOfSafetensors(runtime,
+                                FileOf(R"({"c":{"dtype":"I16","shape":[3],"data_offsets":[0,4]}})",
+                                       std::string(4, '\0'))),
              "[3] of type I16 takes 6 bytes, the file says 4"));
 }
 
 TEST_CASE("safetensors: what is written is read back") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const std::map<std::string, NDArray> arrays = {
       {"fc_weight", NDArray::FromVector(runtime, {2, 3}, {1, 2, 3, 4, 5, 6})},
       {"fc_bias", NDArray::FromVector(runtime, {2}, {-1, 0.25f})}};
@@ -104,7 +99,7 @@ TEST_CASE("safetensors: what is written is read back") {
 }
 
 TEST_CASE("safetensors: a name that is not UTF-8 cannot be written, metadata can") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const NDArray array = NDArray::FromVector(runtime, {1}, {1});
   try {
     SerializeSafetensors({{"caf\xe9", array}});
@@ -121,24 +116,24 @@ TEST_CASE("safetensors: a name that is not UTF-8 cannot be written, metadata can
 }
 
 TEST_CASE("safetensors: bytes that several arrays claim, and duplicate names") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const std::string data(8, '\0');
   CHECK(Says(
-      ErrorOf(
+      ErrorOfSafetensors(
           runtime,
           FileOf(
               R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
               data)),
       "the arrays 'a' and 'b' overlap"));
   CHECK(Says(
-      ErrorOf(
+      ErrorOfSafetensors(
           runtime,
           FileOf(
               R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
               data)),
       "the header describes 'w' twice"));
   CHECK(
-      ErrorOf(
+      ErrorOfSafetensors(
           runtime,
           FileOf(R"({"__metadata__":{"w":"1"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},
     "e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]}})",
@@ -150,21 +145,21 @@ TEST_CASE("safetensors: bytes that several arrays claim, and duplicate names") {
     header += format(R"({}"a{}":{{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]}})",
                      i ? "," : "", i);
   const int64_t before = runtime.storage().GetStats(Context::cpu()).allocations;
-  CHECK(Says(ErrorOf(runtime, FileOf(header + "}", std::string(1 << 20, '\0'))),
+  CHECK(Says(ErrorOfSafetensors(runtime, FileOf(header + "}", std::string(1 << 20, '\0'))),
              "overlap; every array"));
   CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
 }
 
 TEST_CASE("safetensors: damaged files") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const std::string data(8, '\0');
   const auto with = [&](const std::string& item) {
-    return ErrorOf(runtime, FileOf("{\"w\":" + item + "}", data));
+    return ErrorOfSafetensors(runtime, FileOf("{\"w\":" + item + "}", data));
   };
-  CHECK(Says(ErrorOf(runtime, "abc"), "it has 3 bytes"));
-  CHECK(Says(ErrorOf(runtime, std::string(8, '\xff')), "not a header length"));
-  CHECK(Says(ErrorOf(runtime, FileOf("[1]", data)), "not a JSON object"));
-  CHECK(Says(ErrorOf(runtime, FileOf("{\"w\"", data)), "not a JSON object"));
+  CHECK(Says(ErrorOfSafetensors(runtime, "abc"), "it has 3 bytes"));
+  CHECK(Says(ErrorOfSafetensors(runtime, std::string(8, '\xff')), "not a header length"));
+  CHECK(Says(ErrorOfSafetensors(runtime, FileOf("[1]", data)), "not a JSON object"));
+  CHECK(Says(ErrorOfSafetensors(runtime, FileOf("{\"w\"", data)), "not a JSON object"));
   CHECK(Says(with("7"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F32","shape":"2","data_offsets":[0,8]})"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"),
@@ -186,9 +181,9 @@ TEST_CASE("safetensors: damaged files") {
       "dimensions"));
   const std::string whole =
       FileOf(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", data);
-  CHECK(ErrorOf(runtime, whole).empty());
+  CHECK(ErrorOfSafetensors(runtime, whole).empty());
   for (size_t cut = 0; cut < whole.size(); ++cut)
-    CHECK_FALSE(ErrorOf(runtime, whole.substr(0, cut)).empty());
+    CHECK_FALSE(ErrorOfSafetensors(runtime, whole.substr(0, cut)).empty());
 }
 
 }  // namespace

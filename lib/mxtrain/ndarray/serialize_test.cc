@@ -11,9 +11,12 @@
 #include "mxtrain/device/blocked_layout.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "tests/support/allocation_count.h"
+#include "tests/support/naive_runtime.h"
 
 namespace mxtrain {
 namespace {
+
+using test::NaiveOptions;
 
 // "12 01 00" -> bytes; "00*8" repeats.
 std::string Hex(std::string_view text) {
@@ -43,14 +46,7 @@ const std::string kV3File =
     kHead + Hex("ca fa 93 f9 00*4 02 00*3 01 00*7 02 00*7") + kDeviceTypeData + kNames;
 constexpr size_t kV2TypeAt = 24 + 28 + 8;
 
-RuntimeOptions Naive() {
-  RuntimeOptions options;
-  options.engine = "naive";
-  options.threads = 1;
-  return options;
-}
-
-std::string ErrorOf(Runtime& runtime, const std::string& bytes) {
+std::string ErrorOfArrays(Runtime& runtime, const std::string& bytes) {
   try {
     DeserializeArrays(runtime, bytes, "net.params");
   } catch (const Error& error) {
@@ -65,7 +61,7 @@ std::string Patched(std::string bytes, size_t at, std::string_view patch) {
 }
 
 TEST_CASE("files of every version are read") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   CHECK(kV0File.size() == 77);
   CHECK(kV1File.size() == 89);
   CHECK(kV2File.size() == 93);
@@ -80,13 +76,13 @@ TEST_CASE("files of every version are read") {
 }
 
 TEST_CASE("version 2 is written, byte for byte") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   CHECK(SerializeArrays({{"arg:w"}, {NDArray::FromVector(runtime, {1, 2}, {1, 2})}}) == kV2File);
   CHECK(SerializeArrays({}) == Hex("12 01 00*6 00*8 00*8 00*8"));
 }
 
 TEST_CASE("every type, layout and odd shape round-trips") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   NamedArrays saved;
   for (DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16,
                      DType::kUint8, DType::kInt32, DType::kInt64}) {
@@ -112,7 +108,7 @@ TEST_CASE("every type, layout and odd shape round-trips") {
 }
 
 TEST_CASE("a record without a shape is an empty array in every version") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   for (const char* record :
        {"00*4", "c8 fa 93 f9 00*4", "c9 fa 93 f9 00*4 00*4", "ca fa 93 f9 00*4 ff*4"}) {
     const NamedArrays loaded = DeserializeArrays(runtime, kHead + Hex(record) + Hex("00*8"), "x");
@@ -122,22 +118,22 @@ TEST_CASE("a record without a shape is an empty array in every version") {
 }
 
 TEST_CASE("a file truncated anywhere is an error that says where") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   for (const std::string& file : {kV0File, kV1File, kV2File, kV3File}) {
     for (size_t size = 0; size < file.size(); ++size) {
       CAPTURE(size);
-      CHECK_FALSE(ErrorOf(runtime, file.substr(0, size)).empty());
+      CHECK_FALSE(ErrorOfArrays(runtime, file.substr(0, size)).empty());
     }
   }
-  CHECK(ErrorOf(runtime, kV2File.substr(0, 70)) ==
+  CHECK(ErrorOfArrays(runtime, kV2File.substr(0, 70)) ==
         "net.params cannot be read at byte 64: an array of float32 [1, 2] is larger than the rest "
         "of the file (6 bytes)");
-  CHECK(ErrorOf(runtime, kV2File.substr(0, 90)) ==
+  CHECK(ErrorOfArrays(runtime, kV2File.substr(0, 90)) ==
         "net.params cannot be read at byte 88: the file ends inside a name");
 }
 
 TEST_CASE("damage is recognised and allocates nothing") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const int64_t before = runtime.storage().GetStats(Context::cpu()).allocations;
   for (int bit = 0; bit < 32; ++bit) {  // of the number of dimensions
     for (const auto& [file, at] :
@@ -146,41 +142,41 @@ TEST_CASE("damage is recognised and allocates nothing") {
       damaged[static_cast<size_t>(at) + static_cast<size_t>(bit / 8)] ^=
           static_cast<char>(1 << bit % 8);
       CAPTURE(bit);
-      CHECK_FALSE(ErrorOf(runtime, damaged).empty());
+      CHECK_FALSE(ErrorOfArrays(runtime, damaged).empty());
     }
   }
-  CHECK(ErrorOf(runtime, Patched(kV2File, 0, "PK")) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 0, "PK")) ==
         "net.params is not a parameter file: it does not begin with the number 0x112");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 16, Hex("ff*8"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 16, Hex("ff*8"))) ==
         "net.params cannot be read at byte 24: 18446744073709551615 arrays are more than the file "
         "can hold");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 24, Hex("cb"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 24, Hex("cb"))) ==
         "net.params cannot be read at byte 28: 0xF993FACB does not start an array of a known "
         "version (the file is damaged, or from a newer system)");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("01"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 28, Hex("01"))) ==
         "net.params cannot be read at byte 32: a sparse array (row_sparse); convert it with "
         "tostype('default') before saving");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 28, Hex("07"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 28, Hex("07"))) ==
         "net.params cannot be read at byte 32: 7 is not a storage type");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 32, Hex("09"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 32, Hex("09"))) ==
         "net.params cannot be read at byte 36: an array of 9 dimensions; at most 8 are supported");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 36, Hex("ff*8"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 36, Hex("ff*8"))) ==
         "net.params cannot be read at byte 44: a dimension of -1");
   // 2^62 x 2^62: the product overflows.
-  CHECK(ErrorOf(runtime, Patched(kV2File, 36, Hex("00*7 40 00*7 40"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 36, Hex("00*7 40 00*7 40"))) ==
         "net.params cannot be read at byte 64: an array of float32 [4611686018427387904, "
         "4611686018427387904] is larger than the rest of the "
         "file (29 bytes)");
-  CHECK(ErrorOf(runtime, Patched(kV2File, 72, Hex("02"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, 72, Hex("02"))) ==
         "net.params cannot be read at byte 80: 2 names for 1 arrays");
-  CHECK(ErrorOf(runtime, kV2File + "x") ==
+  CHECK(ErrorOfArrays(runtime, kV2File + "x") ==
         "net.params cannot be read at byte 93: 1 bytes follow the last name");
   CHECK(runtime.storage().GetStats(Context::cpu()).allocations == before);
 }
 
 // Records without an array take 4 bytes in the file, and once took 280 in memory.
 TEST_CASE("a file of countless empty records is refused before they are read") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const auto file_of = [](uint64_t arrays) {
     const std::string head =
         Hex("12 01 00*6 00*8") + std::string(reinterpret_cast<const char*>(&arrays), sizeof arrays);
@@ -188,7 +184,7 @@ TEST_CASE("a file of countless empty records is refused before they are read") {
   };
   const std::string large = file_of(uint64_t{1} << 22);
   test::PeakBytes peak;
-  CHECK(ErrorOf(runtime, large) ==
+  CHECK(ErrorOfArrays(runtime, large) ==
         "net.params cannot be read at byte 24: 4194304 arrays; at most 65536 are supported");
   CHECK(peak.value() < 1 << 20);
   CHECK(DeserializeArrays(runtime, file_of(65536), "net.params").arrays.size() == 65536);
@@ -199,26 +195,26 @@ TEST_CASE("a file of countless empty records is refused before they are read") {
 }
 
 TEST_CASE("unsupported element types of the format are named") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const std::pair<const char*, const char*> types[] = {{"05", "int8"},   {"07", "bool"},
                                                        {"08", "int16"},  {"09", "uint16"},
                                                        {"0a", "uint32"}, {"0b", "uint64"}};
   for (const auto& [flag, name] : types) {
-    CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex(flag))) ==
+    CHECK(ErrorOfArrays(runtime, Patched(kV2File, kV2TypeAt, Hex(flag))) ==
           format("net.params cannot be read at byte 64: an array of type {}, which mxtrain does "
                  "not support; save it as int32 or float32",
                  name));
   }
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("0d"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, kV2TypeAt, Hex("0d"))) ==
         "net.params cannot be read at byte 64: 13 is not an element type");
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("ff*4"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, kV2TypeAt, Hex("ff*4"))) ==
         "net.params cannot be read at byte 64: -1 is not an element type");
-  CHECK(ErrorOf(runtime, Patched(kV2File, kV2TypeAt, Hex("00 01"))) ==
+  CHECK(ErrorOfArrays(runtime, Patched(kV2File, kV2TypeAt, Hex("00 01"))) ==
         "net.params cannot be read at byte 64: 256 is not an element type");
 }
 
 TEST_CASE("arrays go through files") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   const std::string path =
       (std::filesystem::temp_directory_path() / ("mxtrain_serialize_" + std::to_string(getpid())))
           .string();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "mxtrain/base/error.h"
+#include "tests/support/naive_runtime.h"
 
 namespace mxtrain {
 namespace {
@@ -152,13 +153,7 @@ std::string StreamFile(const std::string& object, const Data& storages,
 // ---- Reading
 
 struct Fixture {
-  Runtime runtime{[] {
-                    RuntimeOptions options;
-                    options.engine = "naive";
-                    options.threads = 1;
-                    return options;
-                  }(),
-                  nullptr};
+  Runtime runtime{test::NaiveOptions(), nullptr};
 
   std::map<std::string, NDArray> Read(const std::string& bytes, const std::string& state = "",
                                       TorchStates* states = nullptr) {

@@ -15,12 +15,13 @@
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/error_message.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/gpus.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain::test {
 namespace {
 
-using Vector = std::vector<float>;
-const Context kGpu = Context::gpu(0);
+using test::FloatVector;
 
 template <typename T>
 std::vector<T> ElementsOf(const NDArray& array) {
@@ -187,17 +188,17 @@ TEST_CASE(
   OnEveryDevice([](Runtime& runtime, Context ctx) {
     const NDArray a = NDArray::FromVector(runtime, {5}, {1, 2, 3, 4, 5}, ctx);
     a.Slice(1, 5) += a.Slice(0, 4);
-    CHECK(a.ToVector() == Vector{1, 3, 5, 7, 9});
+    CHECK(a.ToVector() == FloatVector{1, 3, 5, 7, 9});
     a.Slice(0, 4) -= a.Slice(1, 5);
-    CHECK(a.ToVector() == Vector{-2, -2, -2, -2, 9});
+    CHECK(a.ToVector() == FloatVector{-2, -2, -2, -2, 9});
     a.Slice(0, 1) *= a.Slice(4, 5);
     a.Slice(1, 2) /= a.Slice(4, 5) - 5;
     a.Slice(2, 3) += 0.5;
     a.Slice(3, 4) -= 0.5;
-    CHECK(a.ToVector() == Vector{-18, -0.5, -1.5, -2.5, 9});
+    CHECK(a.ToVector() == FloatVector{-18, -0.5, -1.5, -2.5, 9});
     a.Slice(0, 4).Reshape({2, 2}) *= 2;
     a.Slice(4, 5) /= 2;
-    CHECK(a.ToVector() == Vector{-36, -1, -3, -5, 4.5});
+    CHECK(a.ToVector() == FloatVector{-36, -1, -3, -5, 4.5});
   });
 }
 
@@ -215,7 +216,7 @@ TEST_CASE("numbers keep all digits, infinity and NaN") {
 TEST_CASE("operands in an opaque layout, and of two layouts") {
   OnEveryDevice([](Runtime& runtime, Context ctx) {
     const TShape shape = {1, 3, 1, 2};
-    const Vector numbers = {1, 2, 3, 4, 5, 6};
+    const FloatVector numbers = {1, 2, 3, 4, 5, 6};
     const Layout blocked = runtime.backend(ctx).Intern(BlockedLayout::FromName("aBcd8b"));
     const NDArray plain = NDArray::FromVector(runtime, shape, numbers, ctx);
     const auto stored_sum = [](const NDArray& array) {  // with the padding
@@ -227,14 +228,14 @@ TEST_CASE("operands in an opaque layout, and of two layouts") {
       for (const Layout& b_layout : {Layout(), blocked}) {
         NDArray a = plain.Copy(ctx).ToLayout(a_layout);
         const NDArray b = plain.ToLayout(b_layout);
-        CHECK((a * b).ToVector() == Vector{1, 4, 9, 16, 25, 36});
-        CHECK((7 - a).ToVector() == Vector{6, 5, 4, 3, 2, 1});
-        CHECK((a >= 3).ToVector() == Vector{0, 0, 1, 1, 1, 1});
+        CHECK((a * b).ToVector() == FloatVector{1, 4, 9, 16, 25, 36});
+        CHECK((7 - a).ToVector() == FloatVector{6, 5, 4, 3, 2, 1});
+        CHECK((a >= 3).ToVector() == FloatVector{0, 0, 1, 1, 1, 1});
         a += b;
         a /= 2;
         a -= 1;
         CHECK(a.layout() == a_layout);
-        CHECK(a.ToVector() == Vector{0, 1, 2, 3, 4, 5});
+        CHECK(a.ToVector() == FloatVector{0, 1, 2, 3, 4, 5});
         if (ctx == Context::cpu()) CHECK(stored_sum(a) == 15);
         // Zero times infinity is NaN, and would be so in the padding.
         if (ctx == Context::cpu()) CHECK(stored_sum((a + 1) * INFINITY) == INFINITY);
@@ -275,7 +276,7 @@ TEST_CASE(
   NDArray none;
   CHECK(kind_of([&] { none += a; }) == ErrorKind::kConfig);
   CHECK(kind_of([&] { (void)(a == none); }) == ErrorKind::kConfig);
-  CHECK(a.ToVector() == Vector{1, 2, 3});
+  CHECK(a.ToVector() == FloatVector{1, 2, 3});
 }
 
 // A function on an array's variable that runs until it is told to end.
@@ -326,7 +327,7 @@ TEST_CASE("a thousand operations are pushed before the first has run, and hold n
       front = front * (front >= 0.125f ? 1.0f : 0.0f);
       back = back * (back >= 0.125f ? 1.0f : 0.0f);
     }
-    Vector wanted(kElements, front);
+    FloatVector wanted(kElements, front);
     std::fill(wanted.begin() + kElements / 2, wanted.end(), back);
     CHECK(x.ToVector() == wanted);
     // On a GPU memory is freed when the device is done, so more of it may be retired.

@@ -8,7 +8,7 @@ namespace {
 
 // Each function once for numbers and dual numbers.
 template <typename F>
-void Examine(const char* name, F f) {
+void ExamineFunction(const char* name, F f) {
   CAPTURE(name);
   for (double x = -4.03; x < 4; x += 0.37) {
     const double h = 1e-5, quotient = (f(x + h) - f(x - h)) / (2 * h);
@@ -22,27 +22,27 @@ void Examine(const char* name, F f) {
 
 TEST_CASE("dual numbers differentiate") {
   using namespace vector_math;
-  Examine("a quotient", [](auto x) {
+  ExamineFunction("a quotient", [](auto x) {
     using T = decltype(x);
     return (x * x - T(3)) / (x * x + T(1)) - x;
   });
-  Examine("a choice", [](auto x) {
+  ExamineFunction("a choice", [](auto x) {
     using T = decltype(x);
     return x < T(0.5) ? -x * x : x > T(2) ? T(7) : x;
   });
-  Examine("exp", [](auto x) { return Exp(x * decltype(x)(0.5)); });
-  Examine("tanh", [](auto x) { return Tanh(x); });
-  Examine("sigmoid", [](auto x) { return Sigmoid(x * x); });
-  Examine("softplus", [](auto x) { return Softplus(x) * x; });
-  Examine("log", [](auto x) { return Log(x * x + decltype(x)(0.5)); });
-  Examine("log1p", [](auto x) { return Log1p(x * x); });
-  Examine("pow", [](auto x) {
+  ExamineFunction("exp", [](auto x) { return Exp(x * decltype(x)(0.5)); });
+  ExamineFunction("tanh", [](auto x) { return Tanh(x); });
+  ExamineFunction("sigmoid", [](auto x) { return Sigmoid(x * x); });
+  ExamineFunction("softplus", [](auto x) { return Softplus(x) * x; });
+  ExamineFunction("log", [](auto x) { return vector_math::Log(x * x + decltype(x)(0.5)); });
+  ExamineFunction("log1p", [](auto x) { return Log1p(x * x); });
+  ExamineFunction("pow", [](auto x) {
     using T = decltype(x);
     T base = x * x;
     base += T(0.25);
     return Pow(base, x);
   });
-  Examine("erf", [](auto x) { return Erf(x); });
+  ExamineFunction("erf", [](auto x) { return Erf(x); });
 }
 
 }  // namespace

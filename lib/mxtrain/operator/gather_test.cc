@@ -9,10 +9,13 @@
 #include <random>
 #include <vector>
 
+#include "tests/support/blobs.h"
 #include "tests/support/team_device.h"
 
 namespace mxtrain {
 namespace {
+
+using test::BlobOf;
 
 template <typename K>
 struct KeyAt {
@@ -91,10 +94,6 @@ TEST_CASE("indices of any type") {
   CHECK(wrap(0) == 2);
   CHECK(wrap(2) == 2);
   for (int64_t i = 0; i < 6; ++i) CHECK((wrap(i) >= 0 && wrap(i) < 3));
-}
-
-TBlob BlobOf(std::vector<float>& values, const TShape& shape) {
-  return {values.data(), shape, DType::kFloat32, Layout(), Context::cpu()};
 }
 
 template <typename Device>

@@ -18,18 +18,20 @@
 #include "tests/support/error_message.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/imperative_calls.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain {
 namespace {
 
 using imperative::kMostPlans;
 using imperative::PlansMade;
+using test::FloatVector;
 using test::MessageOf;
 using test::One;
-using Vector = std::vector<float>;
 
 // out = x + scalar.
-void Shift(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
+void AddScalar(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req,
+               RunContext ctx) {
   const float* x = src.dptr<float>();
   const auto s = static_cast<float>(env.scalar);
   Map<float>(ctx, *ret, req, [x, s](int64_t i) { return x[i] + s; });
@@ -44,24 +46,24 @@ void Head(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, RunC
   Map<float>(ctx, *ret, req, [x](int64_t i) { return x[i]; });
 }
 
-// As Shift, with the scalar of the plan.
+// As AddScalar, with the scalar of the plan.
 class PlannedShift final : public Operator {
  public:
   explicit PlannedShift(double scalar) { env_.scalar = scalar; }
   void Forward(const ForwardArgs& args) override {
     TBlob out = args.out_data[0];
-    Shift(args.in_data[0], env_, &out, args.req[0], args.ctx.run_ctx);
+    AddScalar(args.in_data[0], env_, &out, args.req[0], args.ctx.run_ctx);
   }
 
  private:
   EnvArguments env_;
 };
 
-std::unique_ptr<Runtime> MakeRuntime(const std::string& engine = "naive") {
+std::unique_ptr<Runtime> ShiftRuntime(const std::string& engine = "naive") {
   auto registry = BuiltinOperators();
   for (const char* name : {"toy_shift", "toy_planned_shift"}) {
     SimpleOp(*registry, name)
-        .set_function(DeviceType::kCPU, Shift, kInplaceInOut)
+        .set_function(DeviceType::kCPU, AddScalar, kInplaceInOut)
         .set_enable_scalar(true);
   }
   registry->AddKernel({"toy_planned_shift", DeviceType::kCPU, "planned", 0,
@@ -99,7 +101,7 @@ T FirstOf(const NDArray& array) {
 }
 
 TEST_CASE("a thousand numbers need one plan") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ShiftRuntime("threaded");
   NDArray a = NDArray::Zeros(*runtime, {3}), sum = NDArray::Zeros(*runtime, {3});
   CHECK(PlansOf(*runtime, [&] {
           for (int i = 0; i < 1000; ++i) CHECK((a + i * 0.25).ToVector()[2] == i * 0.25);
@@ -107,7 +109,7 @@ TEST_CASE("a thousand numbers need one plan") {
   CHECK(PlansOf(*runtime, [&] {
           for (int i = 0; i < 1000; ++i) sum += i;
         }) == 1);  // written in place: another request
-  CHECK(sum.ToVector() == Vector{499500, 499500, 499500});
+  CHECK(sum.ToVector() == FloatVector{499500, 499500, 499500});
   CHECK(PlansOf(*runtime, [&] {
           for (int i = 1; i < 1000; ++i) {
             const NDArray x = One("smooth_l1", {a + 100}, {{"scalar", std::to_string(i)}});
@@ -118,7 +120,7 @@ TEST_CASE("a thousand numbers need one plan") {
 }
 
 TEST_CASE("numbers reach the kernel bit for bit") {
-  const auto runtime = MakeRuntime();
+  const auto runtime = ShiftRuntime();
   using Double = std::numeric_limits<double>;
   const double numbers[] = {0.1,
                             std::nextafter(0.1, 1),
@@ -154,7 +156,7 @@ TEST_CASE("numbers reach the kernel bit for bit") {
 }
 
 TEST_CASE("a number that decides more than the function is planned anew") {
-  const auto runtime = MakeRuntime();
+  const auto runtime = ShiftRuntime();
   const NDArray x = NDArray::FromVector(*runtime, {3}, {1, 2, 3});
   for (const int n : {2, 3, 1, 2})
     CHECK(Invoke("toy_head", {&x, 1}, {{"scalar", n}})[0].shape() == TShape{n});
@@ -183,7 +185,7 @@ TEST_CASE("a kernel of a GPU, and the host kernel, take the number of each call"
 }
 
 TEST_CASE("a prepared call keeps its number") {
-  const auto runtime = MakeRuntime();
+  const auto runtime = ShiftRuntime();
   const NDArray x = NDArray::Zeros(*runtime, {1}), y = NDArray::Zeros(*runtime, {1});
   const PreparedCall add_two("toy_shift", {&x, 1}, {&y, 1}, OpReqType::kWriteTo, {{"scalar", 2}},
                              {});
@@ -194,7 +196,7 @@ TEST_CASE("a prepared call keeps its number") {
 }
 
 TEST_CASE("threads with numbers of their own share a plan") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ShiftRuntime("threaded");
   constexpr int kThreads = 4, kCalls = 500;
   std::vector<int> wrong(kThreads);
   CHECK(PlansOf(*runtime, [&] {
@@ -214,16 +216,17 @@ TEST_CASE("threads with numbers of their own share a plan") {
 }
 
 TEST_CASE("typed parameters are those of the text") {
-  const auto runtime = MakeRuntime();
+  const auto runtime = ShiftRuntime();
   const NDArray x = NDArray::FromVector(*runtime, {2, 3}, {1, 2, 3, 4, 5, 6});
   const auto typed = [&](const char* op, const CallParams& params) {
     return Invoke(op, {&x, 1}, params)[0];
   };
-  CHECK(typed("transpose", {{"axes", TShape{1, 0}}}).ToVector() == Vector{1, 4, 2, 5, 3, 6});
+  CHECK(typed("transpose", {{"axes", TShape{1, 0}}}).ToVector() == FloatVector{1, 4, 2, 5, 3, 6});
   CHECK(typed("sum", {{"axis", 1}, {"keepdims", true}}).shape() == TShape{2, 1});
   CHECK(typed("sum", {{"axis", 1}, {"keepdims", false}}).shape() == TShape{2});
-  CHECK(typed("sum", {{"axis", 0}, {"keepdims", false}}).ToVector() == Vector{5, 7, 9});
-  CHECK(typed("clip", {{"a_min", 2.5}, {"a_max", 4}}).ToVector() == Vector{2.5, 2.5, 3, 4, 4, 4});
+  CHECK(typed("sum", {{"axis", 0}, {"keepdims", false}}).ToVector() == FloatVector{5, 7, 9});
+  CHECK(typed("clip", {{"a_min", 2.5}, {"a_max", 4}}).ToVector() ==
+        FloatVector{2.5, 2.5, 3, 4, 4, 4});
   CHECK(typed("Cast", {{"dtype", "int32"}}).dtype() == DType::kInt32);
   CHECK(PlansOf(*runtime, [&] {
           for (int i = 0; i < 10; ++i) typed("sum", {{"axis", 1}, {"keepdims", true}});
@@ -244,7 +247,7 @@ TEST_CASE("typed parameters are those of the text") {
 }
 
 TEST_CASE("the least recently used plan is dropped") {
-  const auto runtime = MakeRuntime();
+  const auto runtime = ShiftRuntime();
   const NDArray x = NDArray::Zeros(*runtime, {1});
   const auto made_for = [&](size_t number) {
     return PlansOf(*runtime, [&] {

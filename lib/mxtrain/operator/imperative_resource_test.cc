@@ -12,13 +12,14 @@
 #include "mxtrain/operator/simple_op.h"
 #include "tests/support/imperative_calls.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain {
 namespace {
 
 using test::Floats;
+using test::FloatVector;
 using test::One;
-using Vector = std::vector<float>;
 
 // y = x through scratch; negative elements are an error.
 void ByScratch(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext) {
@@ -44,7 +45,7 @@ int64_t BytesOfInput(const std::vector<TShape>& in, const EnvArguments&) {
   return in[0].Size() * static_cast<int64_t>(sizeof(float));
 }
 
-std::unique_ptr<Runtime> MakeRuntime(const std::string& engine, uint64_t seed = 5) {
+std::unique_ptr<Runtime> ScratchRuntime(const std::string& engine, uint64_t seed = 5) {
   auto registry = BuiltinOperators();
   SimpleOp(*registry, "by_scratch")
       .set_function(DeviceType::kCPU, ByScratch, kNoInplace)
@@ -63,7 +64,7 @@ std::unique_ptr<Runtime> MakeRuntime(const std::string& engine, uint64_t seed = 
   return std::make_unique<Runtime>(options, registry);
 }
 
-Vector Draw(Runtime& runtime) {
+FloatVector Draw(Runtime& runtime) {
   const NDArray out(runtime, {6});
   InvokeInto("uniform", {}, {&out, 1});
   return out.ToVector();
@@ -72,18 +73,18 @@ Vector Draw(Runtime& runtime) {
 TEST_CASE("a seed repeats the draws of calls, and a saved state continues them") {
   for (const char* engine : {"naive", "threaded"}) {
     CAPTURE(engine);
-    const auto runtime = MakeRuntime(engine);
-    const Vector first = Draw(*runtime), second = Draw(*runtime);
+    const auto runtime = ScratchRuntime(engine);
+    const FloatVector first = Draw(*runtime), second = Draw(*runtime);
     const RandomState saved = runtime->resources().State();
-    const Vector third = Draw(*runtime);
+    const FloatVector third = Draw(*runtime);
     CHECK(first != second);
     runtime->resources().Seed(5);
     CHECK(Draw(*runtime) == first);
     CHECK(Draw(*runtime) == second);
     runtime->resources().Seed(6);
-    const Vector other = Draw(*runtime);
+    const FloatVector other = Draw(*runtime);
     CHECK(other != first);
-    CHECK(other == Draw(*MakeRuntime(engine, 6)));
+    CHECK(other == Draw(*ScratchRuntime(engine, 6)));
     runtime->resources().Restore(saved);
     CHECK(Draw(*runtime) == third);
     CHECK(runtime->resources().GetStats(Context::cpu()).random_runs == 7);
@@ -95,9 +96,9 @@ TEST_CASE("calls share a pool that grows to the largest of them") {
     for (const char* op : {"by_scratch", "by_unsized"}) {
       CAPTURE(engine);
       CAPTURE(op);
-      const auto runtime = MakeRuntime(engine);
+      const auto runtime = ScratchRuntime(engine);
       for (const int64_t n : {64, 1024, 16}) {
-        const Vector values(static_cast<size_t>(n), 3);
+        const FloatVector values(static_cast<size_t>(n), 3);
         CHECK(One(op, {Floats(*runtime, values)}).ToVector() == values);
       }
       const ResourceStats stats = runtime->resources().GetStats(Context::cpu());
@@ -111,17 +112,17 @@ TEST_CASE("calls share a pool that grows to the largest of them") {
 }
 
 TEST_CASE("two requests of unknown size are two spaces") {
-  const auto runtime = MakeRuntime("threaded");
-  CHECK(One("by_two_spaces", {Floats(*runtime, {1, 2, 3})}).ToVector() == Vector{1, 2, 3});
+  const auto runtime = ScratchRuntime("threaded");
+  CHECK(One("by_two_spaces", {Floats(*runtime, {1, 2, 3})}).ToVector() == FloatVector{1, 2, 3});
   CHECK(runtime->resources().GetStats(Context::cpu()).spaces.size() == 2);
   CHECK(runtime->resources().GetStats(Context::cpu()).bytes == 12 + 24);
 }
 
 TEST_CASE("calls that share temporary space share nothing else: neither errors nor their order") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ScratchRuntime("threaded");
   const NDArray bad = One("by_scratch", {Floats(*runtime, {1, -1})});
   const NDArray good = One("by_scratch", {Floats(*runtime, {4, 5})});
-  CHECK(good.ToVector() == Vector{4, 5});
+  CHECK(good.ToVector() == FloatVector{4, 5});
   CHECK_THROWS_WITH_AS(bad.WaitToRead(), "by_scratch: element 1 is negative", Error);
 
   // A call that cannot run yet does not keep a later one from running.
@@ -131,13 +132,13 @@ TEST_CASE("calls that share temporary space share nothing else: neither errors n
   runtime->engine().PushSync([opened = gate.get_future().share()](RunContext) { opened.wait(); },
                              {}, writes, {.property = engine::FnProperty::kIO, .name = "gate"});
   const NDArray waiting = One("by_scratch", {late});
-  CHECK(One("by_scratch", {Floats(*runtime, {8})}).ToVector() == Vector{8});
+  CHECK(One("by_scratch", {Floats(*runtime, {8})}).ToVector() == FloatVector{8});
   gate.set_value();
-  CHECK(waiting.ToVector() == Vector{7});
+  CHECK(waiting.ToVector() == FloatVector{7});
 }
 
 TEST_CASE("a trace shows what the resources count") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ScratchRuntime("threaded");
   runtime->engine().StartProfile();
   One("by_scratch", {Floats(*runtime, {1, 2})}).WaitToRead();
   Draw(*runtime);

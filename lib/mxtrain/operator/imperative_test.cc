@@ -15,12 +15,13 @@
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/simple_op.h"
 #include "tests/support/error_message.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain {
 namespace {
 
+using test::FloatVector;
 using test::MessageOf;
-using Vector = std::vector<float>;
 
 // out[i] = x[n - 1 - i]: grants no in-place pair, since it would read what it has written.
 void Reverse(const TBlob& src, const EnvArguments&, TBlob* ret, OpReqType req, RunContext ctx) {
@@ -39,7 +40,8 @@ void Center(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req
   Map<float>(ctx, *ret, req, [x, mean](int64_t i) { return x[i] - *mean; });
 }
 
-void Noise(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req, RunContext ctx) {
+void AddNoise(const TBlob& src, const EnvArguments& env, TBlob* ret, OpReqType req,
+              RunContext ctx) {
   const float* x = src.dptr<float>();
   const Resource random = env.resource[0];
   Map<float>(ctx, *ret, req,
@@ -55,12 +57,12 @@ std::shared_ptr<OperatorRegistry> Operators() {
           ResourceRequest::kTempSpace,
           [](const std::vector<TShape>&, const EnvArguments&) { return int64_t{4}; });
   SimpleOp(*registry, "toy_noise")
-      .set_function(DeviceType::kCPU, Noise, kInplaceInOut)
+      .set_function(DeviceType::kCPU, AddNoise, kInplaceInOut)
       .set_resource_request(ResourceRequest::kRandom);
   return registry;
 }
 
-std::unique_ptr<Runtime> MakeRuntime(const std::string& engine, uint64_t seed = 0) {
+std::unique_ptr<Runtime> ToyRuntime(const std::string& engine, uint64_t seed = 0) {
   RuntimeOptions options;
   options.engine = engine;
   options.threads = 2;
@@ -68,12 +70,12 @@ std::unique_ptr<Runtime> MakeRuntime(const std::string& engine, uint64_t seed = 
   return std::make_unique<Runtime>(options, Operators());
 }
 
-Vector InvokeOne(std::string_view op, const NDArray& x, const Kwargs& kwargs = {}) {
+FloatVector InvokeOne(std::string_view op, const NDArray& x, const Kwargs& kwargs = {}) {
   return Invoke(op, {&x, 1}, kwargs)[0].ToVector();
 }
 
 TEST_CASE("a chain of calls keeps its order") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   NDArray sum = NDArray::Zeros(*runtime, {1000});
   const NDArray one = NDArray::Zeros(*runtime, {1000}) + 1.0;
   for (int i = 0; i < 200; ++i) {
@@ -89,7 +91,7 @@ TEST_CASE("a chain of calls keeps its order") {
 }
 
 TEST_CASE("a caller cannot run far ahead of the engine") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   std::promise<void> gate;
   NDArray sum = NDArray::Zeros(*runtime, {1});
   const engine::VarHandle writes[] = {sum.var()};
@@ -129,7 +131,7 @@ class Later {
 };
 
 TEST_CASE("calls behind an asynchronous function that the caller completes return, however many") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   NDArray sum = NDArray::Zeros(*runtime, {1});
   Later later;
   later.Hold(*runtime, sum);
@@ -146,7 +148,7 @@ TEST_CASE("calls behind an asynchronous function that the caller completes retur
 }
 
 TEST_CASE("memory is taken without a wait for what the caller completes") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   Later later;
   {
     // More than Storage lets wait for its deletion without asking for some.
@@ -163,7 +165,7 @@ TEST_CASE("memory is taken without a wait for what the caller completes") {
 
 TEST_CASE(
     "a call inside a function of the engine does not wait for itself, however many there are") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   const NDArray one = NDArray::Zeros(*runtime, {1}) + 1.0;
   const NDArray done = NDArray::Zeros(*runtime, {1});
   const engine::VarHandle writes[] = {done.var()};
@@ -178,64 +180,64 @@ TEST_CASE(
 
 TEST_CASE(
     "an output that is an input goes through a copy where the operator does not work in place") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   const NDArray a = NDArray::FromVector(*runtime, {4}, {1, 2, 3, 4});
   InvokeInto("toy_reverse", {&a, 1}, {&a, 1});
-  CHECK(a.ToVector() == Vector{4, 3, 2, 1});
+  CHECK(a.ToVector() == FloatVector{4, 3, 2, 1});
   InvokeInto("toy_reverse", {&a, 1}, {&a, 1}, OpReqType::kAddTo);
-  CHECK(a.ToVector() == Vector{5, 5, 5, 5});
+  CHECK(a.ToVector() == FloatVector{5, 5, 5, 5});
   // Parts of one array: overlapping, then disjoint.
   const NDArray b = NDArray::FromVector(*runtime, {5}, {1, 2, 3, 4, 5});
   const NDArray front = b.Slice(0, 3), back = b.Slice(2, 5);
   InvokeInto("toy_center", {&front, 1}, {&back, 1});
-  CHECK(b.ToVector() == Vector{1, 2, -1, 0, 1});
+  CHECK(b.ToVector() == FloatVector{1, 2, -1, 0, 1});
   const NDArray first = b.Slice(0, 2), last = b.Slice(3, 5);
   InvokeInto("toy_reverse", {&first, 1}, {&last, 1});
-  CHECK(b.ToVector() == Vector{1, 2, -1, 2, 1});
+  CHECK(b.ToVector() == FloatVector{1, 2, -1, 2, 1});
 }
 
 TEST_CASE("request kinds") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   const NDArray x = NDArray::FromVector(*runtime, {2}, {1, 2}),
                 out = NDArray::FromVector(*runtime, {2}, {10, 20});
   InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kNullOp);
-  CHECK(out.ToVector() == Vector{10, 20});
+  CHECK(out.ToVector() == FloatVector{10, 20});
   InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kAddTo);
-  CHECK(out.ToVector() == Vector{12, 21});
+  CHECK(out.ToVector() == FloatVector{12, 21});
   InvokeInto("toy_reverse", {&x, 1}, {&out, 1}, OpReqType::kWriteInplace);
-  CHECK(out.ToVector() == Vector{2, 1});
+  CHECK(out.ToVector() == FloatVector{2, 1});
 }
 
 TEST_CASE(
     "opaque layouts are kept where the operator runs over them, and converted where it does not") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   const Layout blocked = runtime->backend(Context::cpu()).Intern(BlockedLayout::FromName("aBcd8b"));
   const NDArray plain = NDArray::FromVector(*runtime, {1, 3, 1, 2}, {-1, 2, -3, 4, -5, 6});
   const NDArray x = plain.ToLayout(blocked);
   const NDArray y = Invoke("relu", {&x, 1})[0];
   CHECK(y.layout() == blocked);
-  CHECK(y.ToVector() == Vector{0, 2, 0, 4, 0, 6});
+  CHECK(y.ToVector() == FloatVector{0, 2, 0, 4, 0, 6});
   const NDArray z = Invoke("toy_reverse", {&x, 1})[0];
   CHECK(z.layout().plain());
-  CHECK(z.ToVector() == Vector{6, -5, 4, -3, 2, -1});
+  CHECK(z.ToVector() == FloatVector{6, -5, 4, -3, 2, -1});
   InvokeInto("toy_reverse", {&x, 1}, {&x, 1}, OpReqType::kAddTo);
-  CHECK(x.ToVector() == Vector{5, -3, 1, 1, -3, 5});
+  CHECK(x.ToVector() == FloatVector{5, -3, 1, 1, -3, 5});
   CHECK(InvokeOne("exp", plain)[0] == doctest::Approx(std::exp(-1.0)));
 }
 
 TEST_CASE("random draws: a fresh step each call, the same again for the same seed") {
-  Vector first, second;
+  FloatVector first, second;
   for (int run = 0; run < 2; ++run) {
-    const auto runtime = MakeRuntime(run == 0 ? "naive" : "threaded", 7);
+    const auto runtime = ToyRuntime(run == 0 ? "naive" : "threaded", 7);
     const NDArray x = NDArray::Zeros(*runtime, {5});
-    const Vector a = InvokeOne("toy_noise", x), b = InvokeOne("toy_noise", x);
+    const FloatVector a = InvokeOne("toy_noise", x), b = InvokeOne("toy_noise", x);
     CHECK(a != b);
     if (run == 1) CHECK(a == first);
     if (run == 1) CHECK(b == second);
     first = a;
     second = b;
   }
-  const auto other = MakeRuntime("naive", 8);
+  const auto other = ToyRuntime("naive", 8);
   CHECK(InvokeOne("toy_noise", NDArray::Zeros(*other, {5})) != first);
   const NDArray out = NDArray::Zeros(*other, {6});
   InvokeInto("uniform", {}, {&out, 1}, OpReqType::kWriteTo, {{"low", "5"}, {"high", "6"}});
@@ -243,7 +245,7 @@ TEST_CASE("random draws: a fresh step each call, the same again for the same see
 }
 
 TEST_CASE("updates mutate weight and state") {
-  const auto runtime = MakeRuntime("threaded");
+  const auto runtime = ToyRuntime("threaded");
   const NDArray w = NDArray::FromVector(*runtime, {2}, {1, 2}),
                 g = NDArray::FromVector(*runtime, {2}, {0.5, -1});
   const NDArray scalars = NDArray::FromVector(*runtime, {4}, {0.1f, 0, 1, 1});
@@ -261,7 +263,7 @@ TEST_CASE("updates mutate weight and state") {
 }
 
 TEST_CASE("errors name the operator and what is wrong") {
-  const auto runtime = MakeRuntime("naive");
+  const auto runtime = ToyRuntime("naive");
   const NDArray a = NDArray::Zeros(*runtime, {3}), b = NDArray::Zeros(*runtime, {4});
   const NDArray pair[] = {a, b};
   CHECK(MessageOf([&] { a + b; }) == "elemwise_add: rhs has shape [4], but [3] was expected");

@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "mxtrain/operator/mxnet_names.h"
+#include "tests/support/blobs.h"
 
 namespace mxtrain::mxnet {
 namespace {
+
+using test::BlobOf;
 
 struct square {
   template <typename V>
@@ -24,15 +27,10 @@ struct larger {
   }
 };
 
-template <typename T>
-mxtrain::TBlob BlobOf(std::vector<T>* values, const TShape& shape) {
-  return {values->data(), shape, DTypeOf<T>::value, {}, Context::cpu()};
-}
-
 TEST_CASE("a TBlob has MXNet's names, and tensors of its elements") {
   std::vector<float> values(24);
   std::iota(values.begin(), values.end(), 0.0F);
-  const TBlob blob = BlobOf(&values, {2, 3, 4});
+  const TBlob blob = BlobOf(values, {2, 3, 4});
   CHECK(blob.dptr_ == values.data());
   CHECK(blob.shape_ == TShape{2, 3, 4});
   CHECK(blob.type_flag_ == DType::kFloat32);

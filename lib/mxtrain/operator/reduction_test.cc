@@ -9,10 +9,13 @@
 #include <random>
 
 #include "mxtrain/device/backend.h"
+#include "tests/support/blobs.h"
 #include "tests/support/team_device.h"
 
 namespace mxtrain {
 namespace {
+
+using test::BlobOf;
 
 struct MaxFold {
   static constexpr double kStart = -1e300;
@@ -58,8 +61,8 @@ std::vector<double> Run(const Device& device, const TShape& shape, const AxisFla
   return y;
 }
 
-void Examine(const TShape& shape, const AxisFlags& axes, std::mt19937& random,
-             bool on_teams = true) {
+void ExamineReduction(const TShape& shape, const AxisFlags& axes, std::mt19937& random,
+                      bool on_teams = true) {
   CAPTURE(shape.ToString());
   std::vector<float> x(static_cast<size_t>(shape.Size()));
   // Whole numbers: sums in double are exact in any order.
@@ -100,33 +103,33 @@ TEST_CASE("random shapes are reduced as by their indices") {
       dims.push_back(trial % 40 == 0 && i == ndim / 2 ? 0 : lengths[random() % 6]);
       axes[static_cast<size_t>(i)] = random() % 2;
     }
-    if (TShape(dims).Size() <= 100000) Examine(TShape(dims), axes, random);
+    if (TShape(dims).Size() <= 100000) ExamineReduction(TShape(dims), axes, random);
   }
-  Examine({4099}, Flags({0}), random);
-  Examine({2, 5000}, Flags({1}), random);
-  Examine({2000, 5}, Flags({0}), random);
+  ExamineReduction({4099}, Flags({0}), random);
+  ExamineReduction({2, 5000}, Flags({1}), random);
+  ExamineReduction({2000, 5}, Flags({0}), random);
   // Long enough for slices: one result, few results, and columns of many rows.
-  Examine({300001}, Flags({0}), random);
-  Examine({3, 70000}, Flags({1}), random);
-  Examine({60000, 5}, Flags({0}), random);
-  Examine({20, 3, 4000}, Flags({0, 2}), random);
-  Examine({700, 3, 90}, Flags({0}), random);
-  Examine({2, 600, 700}, Flags({1}), random);
+  ExamineReduction({300001}, Flags({0}), random);
+  ExamineReduction({3, 70000}, Flags({1}), random);
+  ExamineReduction({60000, 5}, Flags({0}), random);
+  ExamineReduction({20, 3, 4000}, Flags({0, 2}), random);
+  ExamineReduction({700, 3, 90}, Flags({0}), random);
+  ExamineReduction({2, 600, 700}, Flags({1}), random);
   // Rows too short for a task each, alone and with a leading axis; rows of more than all lanes.
   for (const int64_t length : {15, 16, 49, 63, 64, 65, 255, 256, 257, 1100}) {
-    Examine({70, length}, Flags({1}), random, false);
-    Examine({37, 9, length}, Flags({0, 2}), random, false);
-    Examine({3, 4, 5, 7, length}, Flags({0, 2, 4}), random, false);
+    ExamineReduction({70, length}, Flags({1}), random, false);
+    ExamineReduction({37, 9, length}, Flags({0, 2}), random, false);
+    ExamineReduction({3, 4, 5, 7, length}, Flags({0, 2, 4}), random, false);
   }
   // Columns narrower and wider than a block of accumulators.
   for (const int64_t width : {1, 7, 63, 64, 1023, 1025, 2500}) {
-    Examine({41, width}, Flags({0}), random, false);
-    Examine({3, 11, 5, width}, Flags({0, 2}), random, false);
+    ExamineReduction({41, width}, Flags({0}), random, false);
+    ExamineReduction({3, 11, 5, width}, Flags({0, 2}), random, false);
   }
   for (const TShape& shape : {TShape{0, 5}, TShape{5, 0}, TShape{0, 5, 3}, TShape{4, 0, 3}}) {
-    Examine(shape, Flags({0}), random);
-    Examine(shape, Flags({1}), random);
-    Examine(shape, Flags({0, 1}), random);
+    ExamineReduction(shape, Flags({0}), random);
+    ExamineReduction(shape, Flags({1}), random);
+    ExamineReduction(shape, Flags({0, 1}), random);
   }
 }
 
@@ -174,15 +177,6 @@ struct Negative {
     return -x;
   }
 };
-
-template <typename T>
-TBlob BlobOf(std::vector<T>& data, const TShape& shape) {
-  TBlob blob;
-  blob.data = data.data();
-  blob.shape = shape;
-  blob.type = DTypeOf<T>::value;
-  return blob;
-}
 
 TEST_CASE("sums of a function of broadcast arrays, and of a linear one") {
   const auto backend = NewCpuBackend(3);

@@ -45,7 +45,7 @@ PlanFn Accept(double cost) {
   };
 }
 
-std::string MessageOf(const std::function<void()>& f) {
+std::string ConfigErrorOf(const std::function<void()>& f) {
   try {
     f();
   } catch (const Error& error) {
@@ -63,11 +63,11 @@ TEST_CASE("names, aliases and the nearest name") {
   CHECK(registry.Create("toy", {})->TypeString() == "Toy");
   CHECK(registry.Names() == std::vector<std::string>{"Toy"});
   CHECK(registry.Aliases("Toy") == std::vector<std::string>{"toy", "plaything"});
-  CHECK(MessageOf([&] { registry.Create("plaithing", {}); }) ==
+  CHECK(ConfigErrorOf([&] { registry.Create("plaithing", {}); }) ==
         "there is no operator 'plaithing'; did you mean 'plaything'?");
-  CHECK(MessageOf([&] { registry.AddProperty("Other", {"toy"}, MakeToy); }) ==
+  CHECK(ConfigErrorOf([&] { registry.AddProperty("Other", {"toy"}, MakeToy); }) ==
         "operator Other: the name 'toy' is already taken by operator Toy");
-  CHECK(MessageOf([&] {
+  CHECK(ConfigErrorOf([&] {
           registry.Create("Toy", {{"size", "3"}});
         }) == "Toy has no parameter 'size'; it takes none");
 }
@@ -75,7 +75,7 @@ TEST_CASE("names, aliases and the nearest name") {
 TEST_CASE("the name of the host kernel is reserved") {
   OperatorRegistry registry;
   registry.AddProperty("Toy", {}, MakeToy);
-  CHECK(MessageOf([&] { registry.AddKernel(Kernel("host", 0, Accept(1))); }) ==
+  CHECK(ConfigErrorOf([&] { registry.AddKernel(Kernel("host", 0, Accept(1))); }) ==
         "operator Toy: the kernel name 'host' is reserved; choose another");
 }
 
@@ -87,12 +87,12 @@ TEST_CASE("kernels are tried by rank and refusals are collected") {
   const TensorSpec specs[] = {{TShape{2, 3}, DType::kFloat32, {}}};
   PlanRequest request;
   request.in = specs;
-  CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
+  CHECK(ConfigErrorOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
         "Toy has no kernel for cpu(0) in this build; run it on another device");
 
   registry.AddKernel(Kernel("ref", kRefRank, Refuse("float64 only")));
   registry.AddKernel(Kernel("fast", 10, Refuse("more than 4 axes only")));
-  CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
+  CHECK(ConfigErrorOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
         "Toy: no kernel on cpu(0) takes inputs (float32 [2, 3]): fast: more than 4 axes only; ref: "
         "float64 only");
 
@@ -102,7 +102,7 @@ TEST_CASE("kernels are tried by rank and refusals are collected") {
   CHECK(plan.cost == 7);
   CHECK(registry.Kernels("Toy", DeviceType::kCPU).size() == 3);
   CHECK(registry.Kernels("Toy", DeviceType::kGPU).empty());
-  CHECK(MessageOf([&] { registry.AddKernel(Kernel("fast", 5, Accept(1))); }) ==
+  CHECK(ConfigErrorOf([&] { registry.AddKernel(Kernel("fast", 5, Accept(1))); }) ==
         "operator Toy: kernel 'fast' is already registered");
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("non-deterministic kernels are skipped when determinism is required") 
       }));
   CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "racing");
   request.deterministic = true;
-  CHECK(MessageOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
+  CHECK(ConfigErrorOf([&] { toy->CreatePlan(registry, request, *backend); }) ==
         "Toy: no kernel on cpu(0) takes inputs (float32 [2, 3]): racing: not deterministic");
   registry.AddKernel(Kernel("ref", kRefRank, Accept(1)));
   CHECK(std::string(toy->CreatePlan(registry, request, *backend).kernel) == "ref");
@@ -138,7 +138,7 @@ TEST_CASE("derived facts of a property") {
   CHECK(in[0] == DType::kFloat16);
   CHECK(out[0] == DType::kFloat16);
   out[0] = DType::kFloat64;
-  CHECK(MessageOf([&] { toy.InferType(&in, &out, &aux); }) ==
+  CHECK(ConfigErrorOf([&] { toy.InferType(&in, &out, &aux); }) ==
         "Toy takes arrays of one type, but got float16 and float64; insert a Cast");
   in = {DType::kUnknown, DType::kUnknown}, out = {DType::kUnknown};
   CHECK_FALSE(toy.InferType(&in, &out, &aux));
@@ -146,14 +146,14 @@ TEST_CASE("derived facts of a property") {
   TShape shape{2, -1};
   UnifyShape(TShape{-1, 5}, &shape, "Toy", "data");
   CHECK(shape == TShape{2, 5});
-  CHECK(MessageOf([&] {
+  CHECK(ConfigErrorOf([&] {
           UnifyShape(TShape{2, 6}, &shape, "Toy", "data");
         }) == "Toy: data has shape [2, 6], but [2, 5] was expected");
 
   DType type = DType::kUnknown;
   UnifyType(DType::kUint8, &type, "Toy", "data");
   CHECK(type == DType::kUint8);
-  CHECK(MessageOf([&] { UnifyType(DType::kFloat32, &type, "Toy", "data"); }) ==
+  CHECK(ConfigErrorOf([&] { UnifyType(DType::kFloat32, &type, "Toy", "data"); }) ==
         "Toy: data is uint8, but float32 was expected");
 }
 

@@ -216,7 +216,7 @@ OperatorCase Case(const std::string& op, size_t arguments,
   return c;
 }
 
-void Examine(const OperatorCase& c) {
+void ExamineToy(const OperatorCase& c) {
   const auto toys = Toys();
   const CaseReport report = ExamineCase(c, *toys, TestBackend());
   for (const std::string& problem : report.problems) FAIL_CHECK(problem);
@@ -224,29 +224,29 @@ void Examine(const OperatorCase& c) {
 }
 
 TEST_CASE("unary gradients that read the head, the output, the input") {
-  Examine(Case("twice", 1, [](const Arrays& in) {
+  ExamineToy(Case("twice", 1, [](const Arrays& in) {
     return Arrays{Apply(in[0], [](double x) { return 2 * x; })};
   }));
-  Examine(Case("exp", 1, [](const Arrays& in) {
+  ExamineToy(Case("exp", 1, [](const Arrays& in) {
     return Arrays{Apply(in[0], [](double x) { return std::exp(x); })};
   }));
-  Examine(Case("power", 1, [](const Arrays& in) {
+  ExamineToy(Case("power", 1, [](const Arrays& in) {
     return Arrays{Apply(in[0], [](double x) { return x * x; })};
   }));
-  Examine(Case(
+  ExamineToy(Case(
       "power", 1,
       [](const Arrays& in) { return Arrays{Apply(in[0], [](double x) { return x * x * x; })}; },
       {{"scalar", "3"}}));
 }
 
 TEST_CASE("binary gradients that read the head, the output, the inputs") {
-  Examine(Case("add", 2, [](const Arrays& in) {
+  ExamineToy(Case("add", 2, [](const Arrays& in) {
     return Arrays{Apply(in[0], in[1], [](double a, double b) { return a + b; })};
   }));
-  Examine(Case("exp_sum", 2, [](const Arrays& in) {
+  ExamineToy(Case("exp_sum", 2, [](const Arrays& in) {
     return Arrays{Apply(in[0], in[1], [](double a, double b) { return std::exp(a + b); })};
   }));
-  Examine(Case("multiply", 2, [](const Arrays& in) {
+  ExamineToy(Case("multiply", 2, [](const Arrays& in) {
     return Arrays{Apply(in[0], in[1], [](double a, double b) { return a * b; })};
   }));
 }
@@ -257,8 +257,8 @@ TEST_CASE("keyword arguments, shape functions, scratch, random numbers") {
            [](const Arrays& in) { return Arrays{Apply(in[0], [](double x) { return x - 0.25; })}; },
            {{"by", "-0.25"}});
   shift.backward = false;
-  Examine(shift);
-  Examine(Case("total", 1, [](const Arrays& in) {
+  ExamineToy(shift);
+  ExamineToy(Case("total", 1, [](const Arrays& in) {
     double sum = 0;
     for (const double x : in[0]) sum += x;
     return Arrays{{sum}};
@@ -271,7 +271,7 @@ TEST_CASE("keyword arguments, shape functions, scratch, random numbers") {
   stack.shapes = {TShape{2, 3}, TShape{1, 3}};
   stack.types = {DType::kFloat32};
   stack.backward = false;
-  Examine(stack);
+  ExamineToy(stack);
   OperatorCase noise = Case("noise", 1, {});
   noise.types = {DType::kFloat32};
   noise.check = [](const CaseResult& r) {
@@ -284,7 +284,7 @@ TEST_CASE("keyword arguments, shape functions, scratch, random numbers") {
     }
     return problems;
   };
-  Examine(noise);
+  ExamineToy(noise);
 }
 
 TEST_CASE("the property reflects the declaration") {

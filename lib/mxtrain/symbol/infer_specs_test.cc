@@ -5,14 +5,14 @@
 #include "tests/support/error_message.h"
 #include "tests/support/tiny_operators.h"
 
-using namespace mxtrain;
-using test::MessageOf;
-
+namespace mxtrain {
 namespace {
 
-class Fixture {
+using test::MessageOf;
+
+class TinyNets {
  public:
-  Fixture() { test::AddTinyOperators(registry); }
+  TinyNets() { test::AddTinyOperators(registry); }
   Symbol Op(const char* op, const std::string& name, const Kwargs& kwargs,
             const std::vector<Symbol>& inputs, int line = 0) const {
     return Symbol::Create(registry, op, name, kwargs, inputs, {}, {},
@@ -31,7 +31,7 @@ DType TypeOf(const Graph& graph, const InferredSpecs& specs, const std::string& 
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(TinyNets,
                   "shapes flow forward to parameters and labels, backward from heads to inputs") {
   const Symbol net =
       Op("SoftmaxOutput", "softmax", {},
@@ -55,7 +55,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(part.arguments[0] == TShape{2, -1});
 }
 
-TEST_CASE_FIXTURE(Fixture, "auxiliary states and hidden outputs are inferred") {
+TEST_CASE_FIXTURE(TinyNets, "auxiliary states and hidden outputs are inferred") {
   const Symbol bn = Op("BatchNorm", "bn", {}, {Symbol::Variable("x")});
   const auto shapes = bn.InferShape({{"x", TShape{2, 5, 4, 4}}});
   CHECK(shapes.auxiliaries == std::vector{TShape{5}, TShape{5}});
@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(Fixture, "auxiliary states and hidden outputs are inferred") {
   CHECK(specs.shapes.back() == std::vector{TShape{2, 5, 4, 4}, TShape{5}, TShape{5}});
 }
 
-TEST_CASE_FIXTURE(Fixture, "attributes apply if nothing is given; 0 and -1 mean unknown") {
+TEST_CASE_FIXTURE(TinyNets, "attributes apply if nothing is given; 0 and -1 mean unknown") {
   const Symbol x = Symbol::Variable("x", {{"__shape__", "(0, 3)"}, {"__dtype__", "1"}});
   const Symbol net =
       Op("elemwise_add", "sum", {}, {x, Symbol::Variable("y", {{"__shape__", "(4, -1)"}})});
@@ -80,7 +80,7 @@ TEST_CASE_FIXTURE(Fixture, "attributes apply if nothing is given; 0 and -1 mean 
         }).starts_with("variable 'x': __dtype__ = '77'"));
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(TinyNets,
                   "contradictions name the node, its place, the shapes and their sources") {
   const Symbol hidden =
       Op("Activation", "relu", {{"act_type", "relu"}}, {Symbol::Variable("data")}, 12);
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(Fixture,
         "(net.yaml:12)), rhs [2, 4] ('skip', given)");
 }
 
-TEST_CASE_FIXTURE(Fixture, "errors name what stays unknown and what would help") {
+TEST_CASE_FIXTURE(TinyNets, "errors name what stays unknown and what would help") {
   const Symbol net =
       Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")}, 3);
   CHECK(MessageOf([&] { InferSpecs(net.graph(), {}, {}, false); }) ==
@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(Fixture, "errors name what stays unknown and what would help")
         }).starts_with("_random_uniform 'noise' (net.yaml:8): the output's shape"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "types: float32 if nothing is known, else that of the neighbours") {
+TEST_CASE_FIXTURE(TinyNets, "types: float32 if nothing is known, else that of the neighbours") {
   const Symbol data = Symbol::Variable("data");
   const Symbol bn =
       Op("BatchNorm", "bn", {}, {Op("FullyConnected", "fc", {{"num_hidden", "3"}}, {data})});
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(Fixture, "types: float32 if nothing is known, else that of the
         "bias float32 ('fc_bias', given)");
 }
 
-TEST_CASE_FIXTURE(Fixture, "copies and reorders keep shape and type, both ways") {
+TEST_CASE_FIXTURE(TinyNets, "copies and reorders keep shape and type, both ways") {
   Graph graph = Op("Activation", "act", {{"act_type", "relu"}}, {Symbol::Variable("x")}).graph();
   Node copy;
   copy.kind = Node::Kind::kCopy;
@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(Fixture, "copies and reorders keep shape and type, both ways")
   CHECK_THROWS_AS(InferSpecs(graph, {}, {}, true), Error);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs are stable") {
+TEST_CASE_FIXTURE(TinyNets, "a wide node waits until its inputs are stable") {
   // Facts come from the far end of a chain whose links are all read by one node: visiting it after
   // each would be quadratic.
   constexpr int kLength = 10000;
@@ -182,7 +182,7 @@ TEST_CASE_FIXTURE(Fixture, "a wide node waits until its inputs are stable") {
   CHECK(shapes.outputs[0] == TShape{2, 3 * kLength});
 }
 
-TEST_CASE_FIXTURE(Fixture, "an impossible shape is rejected at its node") {
+TEST_CASE_FIXTURE(TinyNets, "an impossible shape is rejected at its node") {
   const Symbol net =
       Op("FullyConnected", "fc", {{"num_hidden", "4194304"}}, {Symbol::Variable("data")}, 7);
   CHECK(MessageOf([&] {
@@ -196,3 +196,5 @@ TEST_CASE_FIXTURE(Fixture, "an impossible shape is rejected at its node") {
         "variable 'data': shape [4611686018427387904, 8] has too many elements: an array holds at "
         "most 2^44");
 }
+
+}  // namespace mxtrain

@@ -5,15 +5,16 @@
 
 #include "mxtrain/symbol/symbol.h"
 #include "tests/support/tiny_operators.h"
+#include "tests/support/vectors.h"
 
-using namespace mxtrain;
-using Strings = std::vector<std::string>;
-
+namespace mxtrain {
 namespace {
 
-class Fixture {
+using test::Strings;
+
+class SymbolFiles {
  public:
-  Fixture() { test::AddTinyOperators(registry); }
+  SymbolFiles() { test::AddTinyOperators(registry); }
   Symbol Read(const std::string& json, const std::string& pooling = "valid") const {
     return Symbol::FromJson(registry, json, pooling);
   }
@@ -29,7 +30,7 @@ class Fixture {
   OperatorRegistry registry;
 };
 
-std::string ParamOf(const Symbol& symbol, const std::string& node, const std::string& key) {
+std::string NodeParam(const Symbol& symbol, const std::string& node, const std::string& key) {
   for (const Node& n : symbol.graph().nodes) {
     if (n.name != node) continue;
     for (const auto& [name, value] : n.op->GetParams()) {
@@ -68,7 +69,7 @@ constexpr const char* kForm08 = R"J({
 }  // namespace
 
 TEST_CASE_FIXTURE(
-    Fixture,
+    SymbolFiles,
     "0.8: missing auxiliaries are made, attributes find their variables, old names are aliases") {
   const Symbol net = Read(kForm08);
   CHECK(net.ListArguments() ==
@@ -81,20 +82,20 @@ TEST_CASE_FIXTURE(
   CHECK(attrs.at("fc1_bias") == Attrs{{"lr_mult", "3"}});
   CHECK(attrs.at("data") == Attrs{{"wd_mult", "0"}});
   CHECK(attrs.at("bn_moving_var") == Attrs{{"lr_mult", "0.5"}});
-  CHECK(ParamOf(net, "fc1", "num_hidden") == "128");
-  CHECK(ParamOf(net, "pool", "kernel") == "(3, 3)");
-  CHECK(ParamOf(net, "pool", "pooling_convention") == "valid");
-  CHECK(ParamOf(Read(kForm08, "full"), "pool", "pooling_convention") == "full");
+  CHECK(NodeParam(net, "fc1", "num_hidden") == "128");
+  CHECK(NodeParam(net, "pool", "kernel") == "(3, 3)");
+  CHECK(NodeParam(net, "pool", "pooling_convention") == "valid");
+  CHECK(NodeParam(Read(kForm08, "full"), "pool", "pooling_convention") == "full");
 
   const std::string written = net.ToJson();
   CHECK(Read(written).ToJson() == written);
   CHECK(Read(written).ListAttrs().at("fc1") ==
         Attrs{{"ctx_group", "stage1"}, {"__mood__", "good"}});
   // The file has a version now.
-  CHECK(ParamOf(Read(written, "full"), "pool", "pooling_convention") == "valid");
+  CHECK(NodeParam(Read(written, "full"), "pool", "pooling_convention") == "valid");
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(SymbolFiles,
                   "0.7: no parameters of later versions, scalars on the left, scalar samplers") {
   const Symbol net = Read(R"J({"nodes": [
     {"op": "null", "param": {}, "name": "x", "inputs": [], "backward_source_id": -1},
@@ -116,12 +117,12 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(type("less") == "_minus_scalar");
   CHECK(type("noise") == "_random_uniform");
   CHECK(type("sum") == "elemwise_add");
-  CHECK(ParamOf(net, "best", "axis") == "None");
+  CHECK(NodeParam(net, "best", "axis") == "None");
   CHECK(net.ListArguments() == Strings{"x", "prelu_gamma"});
   CHECK(net.ListAttrs().at("prelu_gamma").contains("__init__"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "0.9 to 0.12: parameters and attributes share `attr`") {
+TEST_CASE_FIXTURE(SymbolFiles, "0.9 to 0.12: parameters and attributes share `attr`") {
   const Symbol net = Read(R"J({"nodes": [
     {"op": "null", "name": "data", "attr": {"__shape__": "(0, 5)"}, "inputs": []},
     {"op": "null", "name": "fc_weight", "inputs": []},
@@ -131,12 +132,12 @@ TEST_CASE_FIXTURE(Fixture, "0.9 to 0.12: parameters and attributes share `attr`"
     "arg_nodes": [0, 1], "node_row_ptr": [0, 1, 2, 3, 4], "heads": [[3, 0, 0]], "attrs": {"mxnet_version": ["int", 905]}})J");
   CHECK(net.ListAttrs().at("fc") == Attrs{{"lr_mult", "0"}});
   CHECK(net.ListAttrs().at("fc_weight") == Attrs{{"wd_mult", "7"}});
-  CHECK(ParamOf(net, "fc", "no_bias") == "True");
-  CHECK(ParamOf(net, "best", "axis") == "-1");  // means -1 from 0.9.5 on
+  CHECK(NodeParam(net, "fc", "no_bias") == "True");
+  CHECK(NodeParam(net, "best", "axis") == "-1");  // means -1 from 0.9.5 on
   CHECK(net.InferShape({}).arguments[0] == TShape{-1, 5});
 }
 
-TEST_CASE_FIXTURE(Fixture, "1.x: written exactly") {
+TEST_CASE_FIXTURE(SymbolFiles, "1.x: written exactly") {
   const Symbol data = Symbol::Variable(
       "data", {{"__shape__", "(-1, 6)"}, {"__dtype__", "float16"}, {"lr_mult", "0"}});
   const Symbol bn = Symbol::Create(registry, "BatchNorm", "bn", {}, std::vector{data}, {},
@@ -159,7 +160,7 @@ TEST_CASE_FIXTURE(Fixture, "1.x: written exactly") {
   CHECK(Read(bn.ToJson()).ListArguments() == bn.ListArguments());
 }
 
-TEST_CASE_FIXTURE(Fixture, "any key order, any node order, escapes, unknown keys") {
+TEST_CASE_FIXTURE(SymbolFiles, "any key order, any node order, escapes, unknown keys") {
   const Symbol net = Read(R"({"heads": [[0, 0]], "author": {"a": [1]}, "nodes": [
     {"inputs": [[1, 0, 0]], "attrs": {"act_type": "relu"}, "name": "gr\u00fcn", "op": "Activation", "colour": 3},
     {"inputs": [], "name": "x", "op": "null"}]})");
@@ -167,7 +168,7 @@ TEST_CASE_FIXTURE(Fixture, "any key order, any node order, escapes, unknown keys
   CHECK(net.ListArguments() == Strings{"x"});
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(SymbolFiles,
                   "operators of one name get suffixes, variables of one name are rejected") {
   const std::string x = R"({"op": "null", "name": "x", "inputs": []})";
   auto relu = [](int input) {
@@ -181,7 +182,8 @@ TEST_CASE_FIXTURE(Fixture,
         std::string::npos);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what cannot be read is rejected with the node's name and the reason") {
+TEST_CASE_FIXTURE(SymbolFiles,
+                  "what cannot be read is rejected with the node's name and the reason") {
   auto has = [](const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   };
@@ -276,7 +278,7 @@ TEST_CASE_FIXTURE(Fixture, "what cannot be read is rejected with the node's name
 }
 
 // 100,000 times the same head kept a program busy for ever.
-TEST_CASE_FIXTURE(Fixture, "a file has a limited number of heads") {
+TEST_CASE_FIXTURE(SymbolFiles, "a file has a limited number of heads") {
   const auto file_of = [](int heads) {
     std::string list;
     for (int i = 0; i < heads; ++i) list += i ? ", [0, 0, 0]" : "[0, 0, 0]";
@@ -288,7 +290,7 @@ TEST_CASE_FIXTURE(Fixture, "a file has a limited number of heads") {
 }
 
 // The outputs of the node were listed anew for each head: 10^10 names for these.
-TEST_CASE_FIXTURE(Fixture, "the outputs of a node with many are listed once") {
+TEST_CASE_FIXTURE(SymbolFiles, "the outputs of a node with many are listed once") {
   const std::vector<Symbol> inputs{Symbol::Variable("x")};
   const Symbol parts =
       Symbol::Create(registry, "SliceChannel", "parts", {{"num_outputs", "100000"}}, inputs);
@@ -297,13 +299,13 @@ TEST_CASE_FIXTURE(Fixture, "the outputs of a node with many are listed once") {
   CHECK(names.back() == "parts_output99999");
 }
 
-TEST_CASE_FIXTURE(Fixture, "every truncation of a file is an error, never a crash") {
+TEST_CASE_FIXTURE(SymbolFiles, "every truncation of a file is an error, never a crash") {
   const std::string whole = kForm08;
   for (size_t length = 0; length < whole.size() - 1; ++length)
     CHECK_THROWS_AS(Read(whole.substr(0, length)), Error);
 }
 
-TEST_CASE_FIXTURE(Fixture, "damaged characters: read or rejected, never a crash") {
+TEST_CASE_FIXTURE(SymbolFiles, "damaged characters: read or rejected, never a crash") {
   const std::string whole = Read(kForm08).ToJson();
   int refused = 0;
   for (size_t at = 0; at < whole.size(); ++at) {
@@ -319,6 +321,8 @@ TEST_CASE_FIXTURE(Fixture, "damaged characters: read or rejected, never a crash"
   CHECK(refused > static_cast<int>(whole.size()) / 4);
 }
 
-TEST_CASE_FIXTURE(Fixture, "names that are not UTF-8 cannot be written") {
+TEST_CASE_FIXTURE(SymbolFiles, "names that are not UTF-8 cannot be written") {
   CHECK_THROWS_AS(Symbol::Variable("\xff").ToJson(), Error);
 }
+
+}  // namespace mxtrain

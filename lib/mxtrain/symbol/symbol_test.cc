@@ -11,12 +11,13 @@
 
 #include "tests/support/error_message.h"
 #include "tests/support/tiny_operators.h"
+#include "tests/support/vectors.h"
 
-using namespace mxtrain;
-using test::MessageOf;
-using Strings = std::vector<std::string>;
-
+namespace mxtrain {
 namespace {
+
+using test::MessageOf;
+using test::Strings;
 
 const OperatorRegistry& Tiny() {
   static const OperatorRegistry* registry = [] {
@@ -473,3 +474,5 @@ TEST_CASE("a symbol is laid out once, by whichever thread asks first") {
   for (std::thread& thread : threads) thread.join();
   for (const Graph* graph : graphs) CHECK(graph == graphs[0]);
 }
+
+}  // namespace mxtrain

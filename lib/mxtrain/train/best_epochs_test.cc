@@ -6,11 +6,10 @@
 #include <cmath>
 
 #include "tests/support/training_run.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain::test {
 namespace {
-
-using Names = std::vector<std::string>;
 
 MetricSet AccuracyOf(const Symbol& net) {
   return MetricSet(net, LossReport(net), {{"accuracy", {}, "", ""}},
@@ -24,15 +23,15 @@ TEST_CASE("of epochs with the best accuracy the one of the lowest loss is kept")
   const auto add = [&best](int64_t epoch, double accuracy, double loss) {
     return best.Update(epoch, {{"loss", loss}, {"accuracy", accuracy}});
   };
-  CHECK(add(1, 0.75, 0.5) == Names{"best", "best-loss"});
-  CHECK(add(2, 0.75, 0.25) == Names{"best", "best-loss"});
+  CHECK(add(1, 0.75, 0.5) == Strings{"best", "best-loss"});
+  CHECK(add(2, 0.75, 0.25) == Strings{"best", "best-loss"});
   CHECK(add(3, 0.75, 0.25).empty());
   CHECK(add(4, 0.75, 0.375).empty());
-  CHECK(add(5, 0.5, 0.125) == Names{"best-loss"});
+  CHECK(add(5, 0.5, 0.125) == Strings{"best-loss"});
   CHECK(best.first().epoch == 2);
   CHECK(best.first().loss == 0.25);
   CHECK(add(6, 0.75, std::nan("")).empty());
-  CHECK(add(7, 0.875, 0.75) == Names{"best"});
+  CHECK(add(7, 0.875, 0.75) == Strings{"best"});
   CHECK(best.first().loss == 0.75);
 }
 
@@ -42,7 +41,7 @@ TEST_CASE("the best epoch of an older checkpoint, whose loss is unknown, stays i
   best.Restore({{"accuracy", 0.75, 3}});
   CHECK(best.Update(4, {{"loss", 0.1}, {"accuracy", 0.75}}).empty());
   CHECK(best.first().epoch == 3);
-  CHECK(best.Update(5, {{"accuracy", 1.0}}) == Names{"best"});
+  CHECK(best.Update(5, {{"accuracy", 1.0}}) == Strings{"best"});
   CHECK(best.first().loss == std::nullopt);
 }
 

@@ -16,7 +16,7 @@
 namespace mxtrain {
 namespace {
 
-struct Fixture {
+struct CheckpointFiles {
   Runtime runtime{RuntimeOptions(), BuiltinOperators()};
   test::TempDir folder;
 
@@ -38,7 +38,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
+TEST_CASE_FIXTURE(CheckpointFiles, "what was saved is loaded") {
   SaveCheckpoint(folder.path("c"), Make(7));
   const Checkpoint c = LoadCheckpoint(runtime, folder.path("c"));
   CHECK(c.model.class_names == std::vector<std::string>{"cat", "dog"});
@@ -61,7 +61,7 @@ TEST_CASE_FIXTURE(Fixture, "what was saved is loaded") {
   CHECK(PeekState(folder.path("c")).step == 7);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a file from before kernel choices is read") {
+TEST_CASE_FIXTURE(CheckpointFiles, "a file from before kernel choices is read") {
   Checkpoint c = Make(7);
   c.model.kernel_choices.clear();
   SaveCheckpoint(folder.path("c"), c);
@@ -82,7 +82,8 @@ TEST_CASE_FIXTURE(Fixture, "a file from before kernel choices is read") {
   CHECK(LoadCheckpoint(runtime, folder.path("older")).state.step == 7);
 }
 
-TEST_CASE_FIXTURE(Fixture, "every truncation and every changed byte is reported as damage") {
+TEST_CASE_FIXTURE(CheckpointFiles,
+                  "every truncation and every changed byte is reported as damage") {
   SaveCheckpoint(folder.path("c"), Make(7));
   const std::string whole = ReadFile(folder.path("c"));
   const auto rejected = [&](const std::string& bytes) {
@@ -132,7 +133,7 @@ struct Forgery {
   }
 };
 
-TEST_CASE_FIXTURE(Fixture, "invalid contents are damage, whatever the checksum says") {
+TEST_CASE_FIXTURE(CheckpointFiles, "invalid contents are damage, whatever the checksum says") {
   SaveCheckpoint(folder.path("c"), Make(7));
   const Forgery whole(ReadFile(folder.path("c")));
   const NDArray array = NDArray::Zeros(runtime, TShape{2});
@@ -175,7 +176,7 @@ TEST_CASE_FIXTURE(Fixture, "invalid contents are damage, whatever the checksum s
 }
 
 // Counts near 2^63 once overflowed, as in the step after this one.
-TEST_CASE_FIXTURE(Fixture, "counts of no possible run are damage, and named") {
+TEST_CASE_FIXTURE(CheckpointFiles, "counts of no possible run are damage, and named") {
   Checkpoint c = Make(7);
   c.model.batch_size = 32;
   c.state.batches_per_step = 2;
@@ -223,7 +224,7 @@ TEST_CASE_FIXTURE(Fixture, "counts of no possible run are damage, and named") {
         std::string::npos);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a file goes through memory in pieces, written and read") {
+TEST_CASE_FIXTURE(CheckpointFiles, "a file goes through memory in pieces, written and read") {
   Checkpoint c = Make(7);
   c.args["large"] = NDArray::Zeros(runtime, TShape{1 << 22, 8}, DType::kFloat16);  // 64 MiB
   c.args["large"].WaitToRead();
@@ -244,7 +245,7 @@ TEST_CASE_FIXTURE(Fixture, "a file goes through memory in pieces, written and re
   CHECK(runtime.storage().GetStats(Context::cpu()).peak <= before + (72 << 20));
 }
 
-TEST_CASE_FIXTURE(Fixture, "a run continues from another checkpoint if `last` was forged") {
+TEST_CASE_FIXTURE(CheckpointFiles, "a run continues from another checkpoint if `last` was forged") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2}) checkpoints.Save(Make(step), {}, 0);
   folder.Write("checkpoints/last", Forgery(ReadFile(checkpoints.File("last")))
@@ -255,7 +256,8 @@ TEST_CASE_FIXTURE(Fixture, "a run continues from another checkpoint if `last` wa
   CHECK(warnings.size() == 2);
 }
 
-TEST_CASE_FIXTURE(Fixture, "the newest epochs are kept, also when their numbers get longer") {
+TEST_CASE_FIXTURE(CheckpointFiles,
+                  "the newest epochs are kept, also when their numbers get longer") {
   const CheckpointFolder checkpoints(folder.path("run"));
   for (int64_t epoch : {9998, 9999, 10000, 10001})
     checkpoints.Save(Make(epoch), {format("epoch-{:04}", epoch)}, 2);
@@ -265,7 +267,7 @@ TEST_CASE_FIXTURE(Fixture, "the newest epochs are kept, also when their numbers 
 }
 
 TEST_CASE_FIXTURE(
-    Fixture,
+    CheckpointFiles,
     "a damaged `last` falls back to the previous one, with a warning; no intact one is an error") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2, 3})
@@ -291,7 +293,7 @@ TEST_CASE_FIXTURE(
                     doctest::Contains("no complete checkpoint to resume from"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "`last` exists at every moment, for readers during training") {
+TEST_CASE_FIXTURE(CheckpointFiles, "`last` exists at every moment, for readers during training") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   checkpoints.Save(Make(0), {}, 0);
   std::atomic<bool> end = false;
@@ -306,7 +308,8 @@ TEST_CASE_FIXTURE(Fixture, "`last` exists at every moment, for readers during tr
   CHECK(missed == 0);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a `last` that cannot be read is not damaged: the reason is reported") {
+TEST_CASE_FIXTURE(CheckpointFiles,
+                  "a `last` that cannot be read is not damaged: the reason is reported") {
   const CheckpointFolder checkpoints(folder.path("checkpoints"));
   for (int64_t step : {1, 2}) checkpoints.Save(Make(step), {}, 0);
   std::filesystem::remove(checkpoints.File("last"));
@@ -322,7 +325,7 @@ TEST_CASE_FIXTURE(Fixture, "a `last` that cannot be read is not damaged: the rea
   CHECK(warnings.empty());
 }
 
-TEST_CASE_FIXTURE(Fixture,
+TEST_CASE_FIXTURE(CheckpointFiles,
                   "a path that is not UTF-8 does not keep a checkpoint from being written") {
   Checkpoint c = Make(1);
   c.model.config = "path: /photos/caf\xe9";

@@ -5,8 +5,7 @@
 
 #include "mxtrain/base/error.h"
 
-using namespace mxtrain;
-
+namespace mxtrain {
 namespace {
 
 // Each batch takes as long as its function.
@@ -74,3 +73,4 @@ TEST_CASE("exceptions from Next pass through") {
 }
 
 }  // namespace
+}  // namespace mxtrain

@@ -8,26 +8,22 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/train/feature_cut.h"
+#include "tests/support/layers.h"
 #include "tests/support/training_run.h"
 
 namespace mxtrain::test {
 namespace {
 
-Symbol Layer(const char* op, const char* name, const Kwargs& kwargs, const Symbol& input) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, std::vector{input});
-}
-
 // A convolution with batch norm, and a head; `dropped`: with a dropout behind the trunk.
 Symbol TrunkAndHead(bool dropped = false, bool normed = true) {
-  Symbol net =
-      Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}, {"no_bias", "True"}},
-            Symbol::Variable("data"));
-  if (normed) net = Layer("BatchNorm", "bn", {{"fix_gamma", "False"}}, net);
-  net = Layer("Activation", "act", {{"act_type", "relu"}}, net);
-  if (dropped) net = Layer("Dropout", "drop", {{"p", "0.5"}}, net);
-  net = Layer("Flatten", "flat", {}, net);
-  net = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net);
-  return Layer("SoftmaxOutput", "softmax", {}, net);
+  Symbol net = Layer("Convolution", "conv", {Symbol::Variable("data")},
+                     {{"num_filter", "6"}, {"kernel", "(3, 3)"}, {"no_bias", "True"}});
+  if (normed) net = Layer("BatchNorm", "bn", {net}, {{"fix_gamma", "False"}});
+  net = Layer("Activation", "act", {net}, {{"act_type", "relu"}});
+  if (dropped) net = Layer("Dropout", "drop", {net}, {{"p", "0.5"}});
+  net = Layer("Flatten", "flat", {net});
+  net = Layer("FullyConnected", "fc", {net}, {{"num_hidden", "3"}});
+  return Layer("SoftmaxOutput", "softmax", {net});
 }
 
 struct FrozenSpec {
@@ -105,7 +101,7 @@ struct FrozenOutcome {
   std::vector<EpochEvent> epochs;
 };
 
-FrozenOutcome OutcomeOf(FrozenProcess& process, const FrozenSpec& spec, Log& log) {
+FrozenOutcome FrozenOutcomeOf(FrozenProcess& process, const FrozenSpec& spec, Log& log) {
   process.trainer->Run(log);
   const std::string last = CheckpointFolder(spec.folder).File("last");
   return {ReadFile(last), BitsOf(LoadCheckpoint(*process.runtime, last)), log.epochs};
@@ -116,7 +112,7 @@ FrozenOutcome RunFrozen(const TempDir& data, FrozenSpec spec) {
   if (spec.folder.empty()) spec.folder = folder.path("checkpoints");
   FrozenProcess process(data, spec);
   Log log;
-  return OutcomeOf(process, spec, log);
+  return FrozenOutcomeOf(process, spec, log);
 }
 
 // Stops after each of these steps and resumes in a new process.
@@ -137,7 +133,7 @@ void CheckFrozenResumes(const TempDir& data, FrozenSpec spec, const std::vector<
     process.trainer->Resume(CheckpointFolder(spec.folder).LoadLast(*process.runtime, &warnings));
     CHECK(warnings.empty());
     Log log;
-    CHECK(OutcomeOf(process, spec, log).last == whole.last);
+    CHECK(FrozenOutcomeOf(process, spec, log).last == whole.last);
   }
 }
 
@@ -172,13 +168,13 @@ TEST_CASE("validation images of another size have features of another shape") {
   const TempDir data;
   WriteImages(data);
   // Any size of images fits the head.
-  Symbol net = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
-                     Symbol::Variable("data"));
-  net = Layer("Activation", "act", {{"act_type", "relu"}}, net);
-  net = Layer("Convolution", "last", {{"num_filter", "3"}, {"kernel", "(3, 3)"}}, net);
-  net = Layer("Pooling", "pool",
-              {{"pool_type", "avg"}, {"kernel", "(1, 1)"}, {"global_pool", "True"}}, net);
-  net = Layer("SoftmaxOutput", "softmax", {}, Layer("Flatten", "flat", {}, net));
+  Symbol net = Layer("Convolution", "conv", {Symbol::Variable("data")},
+                     {{"num_filter", "6"}, {"kernel", "(3, 3)"}});
+  net = Layer("Activation", "act", {net}, {{"act_type", "relu"}});
+  net = Layer("Convolution", "last", {net}, {{"num_filter", "3"}, {"kernel", "(3, 3)"}});
+  net = Layer("Pooling", "pool", {net},
+              {{"pool_type", "avg"}, {"kernel", "(1, 1)"}, {"global_pool", "True"}});
+  net = Layer("SoftmaxOutput", "softmax", {Layer("Flatten", "flat", {net})});
   for (const auto& [side, val_side] : {std::pair(7, 9), std::pair(9, 7)}) {
     CAPTURE(side);
     FrozenSpec spec;
@@ -204,11 +200,11 @@ TEST_CASE("layers before and after the features share a frozen parameter") {
                           {{"num_hidden", format("{}", 3 * kSide * kSide)}, {"no_bias", "True"}},
                           std::vector{input, weight});
   };
-  Symbol net = square("first", Layer("Flatten", "flat", {}, Symbol::Variable("data")));
-  net = square("second", Layer("Dropout", "drop", {{"p", "0.5"}}, net));
-  net = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net);
+  Symbol net = square("first", Layer("Flatten", "flat", {Symbol::Variable("data")}));
+  net = square("second", Layer("Dropout", "drop", {net}, {{"p", "0.5"}}));
+  net = Layer("FullyConnected", "fc", {net}, {{"num_hidden", "3"}});
   FrozenSpec spec;
-  spec.net = Layer("SoftmaxOutput", "softmax", {}, net);
+  spec.net = Layer("SoftmaxOutput", "softmax", {net});
   spec.freeze.patterns = {"shared*"};
   const FrozenOutcome plain = RunFrozen(data, spec);
   spec.cached = true;
@@ -357,13 +353,13 @@ TEST_CASE("features that depend on other examples of a batch are noticed") {
   const TempDir data;
   WriteImages(data);
   FrozenSpec spec;
-  const Symbol conv = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
-                            Symbol::Variable("data"));
-  const Symbol mean = Layer("mean", "mean", {{"axis", "0"}, {"keepdims", "True"}}, conv);
+  const Symbol conv = Layer("Convolution", "conv", {Symbol::Variable("data")},
+                            {{"num_filter", "6"}, {"kernel", "(3, 3)"}});
+  const Symbol mean = Layer("mean", "mean", {conv}, {{"axis", "0"}, {"keepdims", "True"}});
   Symbol net =
       Symbol::Create(TestRegistry(), "broadcast_sub", "centred", {}, std::vector{conv, mean});
-  net = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, Layer("Flatten", "flat", {}, net));
-  spec.net = Layer("SoftmaxOutput", "softmax", {}, net);
+  net = Layer("FullyConnected", "fc", {Layer("Flatten", "flat", {net})}, {{"num_hidden", "3"}});
+  spec.net = Layer("SoftmaxOutput", "softmax", {net});
   spec.freeze.patterns = {"conv*"};
   spec.cached = true;
   for (const int batch : {kBatch, 2}) {
@@ -377,15 +373,15 @@ TEST_CASE("features without an axis of examples, or of other types, are refused"
   const std::map<std::string, TShape> shapes{{"data", TShape{8, 3, kSide, kSide}}};
   const LrPatterns frozen{{"conv*", 0}};
   const auto cut = [&](Symbol net) {
-    net = Layer("SoftmaxOutput", "softmax", {},
-                Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, net));
+    net = Layer("SoftmaxOutput", "softmax",
+                {Layer("FullyConnected", "fc", {net}, {{"num_hidden", "3"}})});
     CutAtFeatures(TestRegistry(), net, shapes, {"data"}, {"softmax_label"}, frozen);
   };
-  const Symbol conv = Layer("Convolution", "conv", {{"num_filter", "6"}, {"kernel", "(3, 3)"}},
-                            Symbol::Variable("data"));
-  CHECK_THROWS_WITH(cut(Layer("Reshape", "cells", {{"shape", "(-1, 6)"}}, conv)),
+  const Symbol conv = Layer("Convolution", "conv", {Symbol::Variable("data")},
+                            {{"num_filter", "6"}, {"kernel", "(3, 3)"}});
+  CHECK_THROWS_WITH(cut(Layer("Reshape", "cells", {conv}, {{"shape", "(-1, 6)"}})),
                     doctest::Contains("cells_output has the shape [128, 6] for a batch of 8"));
-  CHECK_THROWS_WITH(cut(Layer("Cast", "half", {{"dtype", "float64"}}, conv)),
+  CHECK_THROWS_WITH(cut(Layer("Cast", "half", {conv}, {{"dtype", "float64"}})),
                     doctest::Contains("Cast 'half' is float64, and only float32 can be kept"));
 }
 

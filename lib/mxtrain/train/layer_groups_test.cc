@@ -4,21 +4,19 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
+#include "tests/support/vectors.h"
 
 namespace mxtrain::test {
 namespace {
 
-Symbol Layer(const char* op, const std::string& name, const Kwargs& kwargs, const Symbol& input) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, std::vector{input});
-}
-
 Symbol Linear(const std::string& name, const Symbol& input) {
-  return Layer("FullyConnected", name, {{"num_hidden", "4"}, {"no_bias", "True"}}, input);
+  return Layer("FullyConnected", name, {input}, {{"num_hidden", "4"}, {"no_bias", "True"}});
 }
 
-Symbol Sum(const std::string& name, const Symbol& a, const Symbol& b) {
+Symbol Added(const std::string& name, const Symbol& a, const Symbol& b) {
   return Symbol::Create(TestRegistry(), "elemwise_add", name, {}, std::vector{a, b});
 }
 
@@ -29,38 +27,36 @@ std::vector<std::string> NamesOf(const Symbol& net) {
   return names;
 }
 
-using Names = std::vector<std::string>;
-
 TEST_CASE("the branches of a residual unit are one group, and so are the units of one number") {
   Symbol net = Linear("stem", Symbol::Variable("data"));
-  net = Layer("LayerNorm", "stem_ln", {}, net);
+  net = Layer("LayerNorm", "stem_ln", {net});
   for (const std::string unit : {"unit0", "unit1"}) {
     const Symbol attention =
-        Linear(unit + "_attention_fc", Layer("LayerNorm", unit + "_norm1_ln", {}, net));
-    net = Sum(unit + "_first", attention, net);
+        Linear(unit + "_attention_fc", Layer("LayerNorm", unit + "_norm1_ln", {net}));
+    net = Added(unit + "_first", attention, net);
     const Symbol mlp = Linear(unit + "_mlp_b_fc", Linear(unit + "_mlp_a_fc", net));
-    net = Sum(unit + "_second", mlp, net);
+    net = Added(unit + "_second", mlp, net);
   }
-  net = Layer("LayerNorm", "last_ln", {}, net);
-  net = Layer("SoftmaxOutput", "softmax", {}, Linear("fc", net));
-  CHECK(NamesOf(net) == Names{"stem", "unit0", "unit1", "fc"});
+  net = Layer("LayerNorm", "last_ln", {net});
+  net = Layer("SoftmaxOutput", "softmax", {Linear("fc", net)});
+  CHECK(NamesOf(net) == Strings{"stem", "unit0", "unit1", "fc"});
   const std::vector<LayerGroup> groups = LayerGroups(net, {"data"}, {"softmax_label"});
-  CHECK(groups[0].parameters == Names{"stem_weight", "stem_ln_gamma", "stem_ln_beta"});
-  CHECK(groups[1].parameters == Names{"unit0_norm1_ln_gamma", "unit0_norm1_ln_beta",
-                                      "unit0_attention_fc_weight", "unit0_mlp_a_fc_weight",
-                                      "unit0_mlp_b_fc_weight"});
+  CHECK(groups[0].parameters == Strings{"stem_weight", "stem_ln_gamma", "stem_ln_beta"});
+  CHECK(groups[1].parameters == Strings{"unit0_norm1_ln_gamma", "unit0_norm1_ln_beta",
+                                        "unit0_attention_fc_weight", "unit0_mlp_a_fc_weight",
+                                        "unit0_mlp_b_fc_weight"});
   CHECK(groups[2].parameters.back() == "last_ln_beta");
-  CHECK(groups[3].parameters == Names{"fc_weight"});
+  CHECK(groups[3].parameters == Strings{"fc_weight"});
 }
 
 TEST_CASE("layers of a chain are groups, parallel layers are one; names need not have numbers") {
   Symbol net = Linear("first", Symbol::Variable("data"));
-  net = Layer("Activation", "act", {{"act_type", "relu"}}, Linear("second", net));
-  net = Sum("sum", Linear("left", net), Linear("right", net));
-  net = Layer("SoftmaxOutput", "softmax", {}, Linear("head", net));
+  net = Layer("Activation", "act", {Linear("second", net)}, {{"act_type", "relu"}});
+  net = Added("sum", Linear("left", net), Linear("right", net));
+  net = Layer("SoftmaxOutput", "softmax", {Linear("head", net)});
   const std::vector<LayerGroup> groups = LayerGroups(net, {"data"}, {"softmax_label"});
   REQUIRE(groups.size() == 4);
-  CHECK(groups[2].parameters == Names{"left_weight", "right_weight"});
+  CHECK(groups[2].parameters == Strings{"left_weight", "right_weight"});
   CHECK(groups[3].name == "head");
 }
 

@@ -3,8 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace mxtrain;
-
+namespace mxtrain {
 namespace {
 
 // A run of so many batches of 2, as the training loop times it; each waits 1 s for data.
@@ -53,3 +52,4 @@ TEST_CASE("a pace of no time has no speed") {
 }
 
 }  // namespace
+}  // namespace mxtrain

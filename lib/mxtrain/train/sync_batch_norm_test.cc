@@ -8,6 +8,7 @@
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/kvstore/collectives.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/layers.h"
 #include "tests/support/thread_ranks.h"
 #include "tests/support/training_run.h"
 
@@ -16,46 +17,41 @@ namespace {
 
 constexpr int64_t kWhole = 12;  // divisible by 2, 3 and 4
 
-Symbol Layer(const char* op, const std::string& name, const Kwargs& params,
-             const std::vector<Symbol>& inputs) {
-  return Symbol::Create(TestRegistry(), op, name, params, inputs);
-}
-
 // A residual block whose batch norms are fused with a ReLU, with a sum and a ReLU, with a Swish,
 // and with nothing.
 Symbol ResidualNet() {
   const auto conv = [](const std::string& name, const Symbol& in) {
     return Layer(
-        "Convolution", name,
-        {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"no_bias", "True"}}, {in});
+        "Convolution", name, {in},
+        {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}, {"no_bias", "True"}});
   };
   const auto norm = [](const std::string& name, const Symbol& in, const char* fix_gamma = "False") {
-    return Layer("BatchNorm", name, {{"fix_gamma", fix_gamma}}, {in});
+    return Layer("BatchNorm", name, {in}, {{"fix_gamma", fix_gamma}});
   };
   const auto relu = [](const std::string& name, const Symbol& in) {
-    return Layer("Activation", name, {{"act_type", "relu"}}, {in});
+    return Layer("Activation", name, {in}, {{"act_type", "relu"}});
   };
   const Symbol stem = relu("relu0", norm("bn0", conv("conv0", Symbol::Variable("data"))));
   const Symbol branch = norm("bn2", conv("conv2", relu("relu1", norm("bn1", conv("conv1", stem)))));
-  const Symbol sum = relu("relu2", Layer("elemwise_add", "sum", {}, {branch, stem}));
-  const Symbol pooled = Layer("Pooling", "pool",
-                              {{"global_pool", "True"}, {"pool_type", "avg"}, {"kernel", "(1, 1)"}},
-                              {norm("bn3", conv("conv3", sum), "True")});
-  const Symbol scores = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, {pooled});
-  return Layer("SoftmaxOutput", "softmax", {}, {scores});
+  const Symbol sum = relu("relu2", Layer("elemwise_add", "sum", {branch, stem}));
+  const Symbol pooled =
+      Layer("Pooling", "pool", {norm("bn3", conv("conv3", sum), "True")},
+            {{"global_pool", "True"}, {"pool_type", "avg"}, {"kernel", "(1, 1)"}});
+  const Symbol scores = Layer("FullyConnected", "fc", {pooled}, {{"num_hidden", "3"}});
+  return Layer("SoftmaxOutput", "softmax", {scores});
 }
 
 // Many layers, most of whose outputs can be computed again.
 Symbol DeepNet() {
   Symbol top = Symbol::Variable("data");
   for (int i = 0; i < 8; ++i) {
-    top = Layer("Convolution", format("conv{}", i),
-                {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}, {top});
-    top = Layer("BatchNorm", format("bn{}", i), {{"fix_gamma", "False"}}, {top});
-    top = Layer("Activation", format("relu{}", i), {{"act_type", "relu"}}, {top});
+    top = Layer("Convolution", format("conv{}", i), {top},
+                {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}});
+    top = Layer("BatchNorm", format("bn{}", i), {top}, {{"fix_gamma", "False"}});
+    top = Layer("Activation", format("relu{}", i), {top}, {{"act_type", "relu"}});
   }
-  top = Layer("FullyConnected", "fc", {{"num_hidden", "3"}}, {top});
-  return Layer("SoftmaxOutput", "softmax", {}, {top});
+  top = Layer("FullyConnected", "fc", {top}, {{"num_hidden", "3"}});
+  return Layer("SoftmaxOutput", "softmax", {top});
 }
 
 RunSpec Spec() {
@@ -71,7 +67,7 @@ struct RanksOutcome {
   Outcome first;
   std::vector<Bits> states;
 };
-RanksOutcome RunAsRanks(int size, const TempDir& data, const RunSpec& spec) {
+RanksOutcome RunOnRanks(int size, const TempDir& data, const RunSpec& spec) {
   const TempDir folder;
   RanksOutcome outcome;
   outcome.states.resize(static_cast<size_t>(size));
@@ -118,7 +114,7 @@ TEST_CASE("ranks with synchronised batch norm give the losses and weights of one
   const Outcome one = Undivided(data, spec);
   for (int size : {2, 3, 4}) {
     CAPTURE(size);
-    const RanksOutcome ranks = RunAsRanks(size, data, spec);
+    const RanksOutcome ranks = RunOnRanks(size, data, spec);
     CHECK(LargestDifference(ranks.first.bits, one.bits) < 1e-5);
     CheckLosses(ranks.first, one, 1e-5);
     // Nothing is averaged afterwards: each rank computed the same statistics.
@@ -126,7 +122,7 @@ TEST_CASE("ranks with synchronised batch norm give the losses and weights of one
   }
   // Without, the statistics are others: the comparison means something.
   spec.sync_batch_norm = false;
-  CHECK(LargestDifference(RunAsRanks(2, data, spec).first.bits, one.bits) > 1e-3);
+  CHECK(LargestDifference(RunOnRanks(2, data, spec).first.bits, one.bits) > 1e-3);
 }
 
 TEST_CASE("workers with synchronised batch norm give the bits of as many ranks") {
@@ -137,7 +133,7 @@ TEST_CASE("workers with synchronised batch norm give the bits of as many ranks")
       CAPTURE(size);
       CAPTURE(engine);
       RunSpec spec = Spec();
-      const RanksOutcome ranks = RunAsRanks(size, data, spec);
+      const RanksOutcome ranks = RunOnRanks(size, data, spec);
       spec.workers = size;
       spec.engine = engine;
       const Outcome workers = RunWhole(data, spec);
@@ -152,7 +148,7 @@ TEST_CASE("ranks of several workers synchronise batch norm over all of them") {
   RunSpec spec = Spec();
   const Outcome one = Undivided(data, spec);
   spec.workers = 2;
-  const RanksOutcome ranks = RunAsRanks(2, data, spec);
+  const RanksOutcome ranks = RunOnRanks(2, data, spec);
   CHECK(LargestDifference(ranks.first.bits, one.bits) < 1e-5);
 }
 
@@ -198,10 +194,10 @@ struct Part {
 
   Part(Runtime& runtime, const std::string& name, Context ctx = Context::cpu()) {
     const Symbol norm =
-        Layer("BatchNorm", "bn", {{"fix_gamma", "False"}}, {Symbol::Variable("data")});
-    const Symbol bent = Layer("Activation", "act", {{"act_type", "tanh"}}, {norm});
+        Layer("BatchNorm", "bn", {Symbol::Variable("data")}, {{"fix_gamma", "False"}});
+    const Symbol bent = Layer("Activation", "act", {norm}, {{"act_type", "tanh"}});
     const Symbol loss =
-        Layer("MakeLoss", "loss", {}, {Layer("elemwise_mul", "weighted", {}, {bent, Weights()})});
+        Layer("MakeLoss", "loss", {Layer("elemwise_mul", "weighted", {bent, Weights()})});
     executor::BindRequest request;
     request.ctx = ctx;
     request.divided_batch = true;

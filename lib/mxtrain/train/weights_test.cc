@@ -14,7 +14,7 @@ namespace {
 
 using Rules = std::vector<NameMap::Rule>;
 
-struct Fixture {
+struct WeightFiles {
   Runtime runtime{RuntimeOptions(), BuiltinOperators()};
   test::TempDir folder;
 
@@ -57,7 +57,7 @@ TEST_CASE("names: rules in order, each on the result of the previous one") {
                        doctest::Contains("'(' is not a valid regular expression"), Error);
 }
 
-TEST_CASE_FIXTURE(Fixture, "weights of files of every format") {
+TEST_CASE_FIXTURE(WeightFiles, "weights of files of every format") {
   const NDArray weight = Array({2, 3}, 1), mean = Array({2}, 7);
   SaveArrays(folder.path("net.params"), {{"arg:fc_weight", "aux:bn_moving_mean"}, {weight, mean}});
   SaveArrays(folder.path("net-0007.params"),
@@ -85,7 +85,7 @@ TEST_CASE_FIXTURE(Fixture, "weights of files of every format") {
   CHECK(KindOf(folder.path("absent.safetensors")) == ErrorKind::kFileSystem);
 }
 
-TEST_CASE_FIXTURE(Fixture, "files of PyTorch are recognized by their contents") {
+TEST_CASE_FIXTURE(WeightFiles, "files of PyTorch are recognized by their contents") {
   // {"w": a tensor of 1.5 and -2} in the form that PyTorch wrote before 1.6.
   const auto text = [](const std::string& t) {
     return std::string("U") + static_cast<char>(t.size()) + t;
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(Fixture, "files of PyTorch are recognized by their contents") 
   CHECK(KindOf(folder.path("absent.pth")) == ErrorKind::kFileSystem);
 }
 
-TEST_CASE_FIXTURE(Fixture, "weights: what wrappers put before the names is found and removed") {
+TEST_CASE_FIXTURE(WeightFiles, "weights: what wrappers put before the names is found and removed") {
   const auto named = [&](const std::vector<std::string>& names) {
     std::map<std::string, NDArray> arrays;
     for (const std::string& name : names) arrays[name] = Array({1}, 0);
@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(Fixture, "weights: what wrappers put before the names is found
                        Error);
 }
 
-TEST_CASE_FIXTURE(Fixture, "what fits is loaded, the rest is reported") {
+TEST_CASE_FIXTURE(WeightFiles, "what fits is loaded, the rest is reported") {
   const std::map<std::string, NDArray> net = {{"conv_weight", Array({2, 1, 1, 1}, 0)},
                                               {"dense_weight", Array({2, 12}, 0)},
                                               {"fc_weight", Array({3, 4}, 0)},
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(Fixture, "what fits is loaded, the rest is reported") {
         "1 of the file are unused: head_bias");
 }
 
-TEST_CASE_FIXTURE(Fixture, "narrow elements become float32") {
+TEST_CASE_FIXTURE(WeightFiles, "narrow elements become float32") {
   // 1.5 and -2 as bfloat16.
   const std::string header = R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})",
                     data("\xc0\x3f\x00\xc0", 4);

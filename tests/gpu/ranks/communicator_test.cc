@@ -18,7 +18,7 @@
 namespace mxtrain::cuda {
 namespace {
 
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
 using Group = std::shared_ptr<ProcessGroup>;
 using test::ErrorsOf;
 

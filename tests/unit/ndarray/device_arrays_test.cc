@@ -13,11 +13,11 @@
 #include "mxtrain/ndarray/ndarray.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_stream.h"
+#include "tests/support/gpus.h"
 
 namespace mxtrain::test {
 namespace {
 
-const Context kGpu = Context::gpu(0);
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Work that lasts until it is released.

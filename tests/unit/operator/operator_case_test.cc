@@ -45,9 +45,9 @@ class TwiceProperty final : public PropertyWithParam<NoParam> {
   std::vector<InplacePair> ForwardInplaceOption() const override { return {{0, 0}}; }
 };
 
-class Twice final : public Operator {
+class FaultyTwice final : public Operator {
  public:
-  explicit Twice(Fault fault) : fault_(fault) {}
+  explicit FaultyTwice(Fault fault) : fault_(fault) {}
 
   void Forward(const ForwardArgs& args) override {
     if (fault_ == Fault::kAllocates) delete new volatile int(1);
@@ -91,14 +91,14 @@ class Twice final : public Operator {
   int runs_ = 0;
 };
 
-CaseReport Examine(Fault fault) {
+CaseReport ExamineFault(Fault fault) {
   OperatorRegistry registry;
   registry.AddProperty("Twice", {}, [] { return std::make_unique<TwiceProperty>(); });
   const auto plan = [fault](const OperatorProperty& property, const PlanRequest& request,
                             Backend&) -> Expected<Plan, Refusal> {
     Plan made = FlatPlan(property, request, true);
     if (fault == Fault::kUndeclaredPair) made.backward_inplace = {{0, 0}};
-    made.make = [fault] { return std::make_unique<Twice>(fault); };
+    made.make = [fault] { return std::make_unique<FaultyTwice>(fault); };
     return made;
   };
   registry.AddKernel(LastKernel<OnCpu>(
@@ -115,14 +115,14 @@ CaseReport Examine(Fault fault) {
 }
 
 bool Finds(Fault fault, const std::string& text) {
-  const CaseReport report = Examine(fault);
+  const CaseReport report = ExamineFault(fault);
   return std::any_of(
       report.problems.begin(), report.problems.end(),
       [&](const std::string& problem) { return problem.find(text) != std::string::npos; });
 }
 
 TEST_CASE("an operator case accepts a correct operator") {
-  const CaseReport report = Examine(Fault::kNone);
+  const CaseReport report = ExamineFault(Fault::kNone);
   CHECK(report.problems == std::vector<std::string>{});
   CHECK(report.kernels.size() == 2);
   CHECK(report.trials > 10);
@@ -226,7 +226,7 @@ TEST_CASE("an operator case reports refusals and is timed") {
   registry.AddKernel(LastKernel<OnCpu>(
       "Twice", [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
         Plan plan = PlainPlan(property, request);
-        plan.make = [] { return std::make_unique<Twice>(Fault::kNone); };
+        plan.make = [] { return std::make_unique<FaultyTwice>(Fault::kNone); };
         return Expected<Plan, Refusal>(std::move(plan));
       }));
   OperatorCase c;

@@ -292,8 +292,8 @@ struct Problem {
 };
 
 // Channels, groups, and per axis: input, kernel, stride, dilation, padding.
-ConvolutionShape ShapeOf(int64_t batch, int64_t in, int64_t out, int64_t groups,
-                         std::array<std::array<int64_t, 5>, 2> axes) {
+ConvolutionShape MakeShape(int64_t batch, int64_t in, int64_t out, int64_t groups,
+                           std::array<std::array<int64_t, 5>, 2> axes) {
   ConvolutionShape s{batch, in, out, groups, {}, {}, {}, {}, {}, {}};
   for (size_t i = 0; i < 2; ++i) {
     const auto [size, kernel, stride, dilate, pad] = axes[i];
@@ -306,12 +306,12 @@ ConvolutionShape ShapeOf(int64_t batch, int64_t in, int64_t out, int64_t groups,
   }
   return s;
 }
-const ConvolutionShape kSmall = ShapeOf(2, 3, 4, 1, {{{6, 3, 1, 1, 1}, {5, 3, 1, 1, 1}}});
-const ConvolutionShape kShapes[] = {
+const ConvolutionShape kSmall = MakeShape(2, 3, 4, 1, {{{6, 3, 1, 1, 1}, {5, 3, 1, 1, 1}}});
+const ConvolutionShape kGraphShapes[] = {
     kSmall,
-    ShapeOf(2, 4, 6, 2, {{{7, 3, 2, 1, 1}, {9, 2, 3, 1, 0}}}),
-    ShapeOf(1, 4, 4, 4, {{{8, 3, 1, 2, 2}, {8, 3, 2, 2, 1}}}),
-    ShapeOf(3, 5, 2, 1, {{{4, 1, 1, 1, 0}, {1, 1, 1, 1, 0}}}),
+    MakeShape(2, 4, 6, 2, {{{7, 3, 2, 1, 1}, {9, 2, 3, 1, 0}}}),
+    MakeShape(1, 4, 4, 4, {{{8, 3, 1, 2, 2}, {8, 3, 2, 2, 1}}}),
+    MakeShape(3, 5, 2, 1, {{{4, 1, 1, 1, 0}, {1, 1, 1, 1, 0}}}),
 };
 
 constexpr int64_t kWorkspace = 333;
@@ -370,7 +370,7 @@ void ExpectNoFault(const FakeCudnn& cudnn) {
 TEST_CASE("the parts of a convolution, assigned and accumulated, in every type and layout") {
   FakeCudnn cudnn;
   cudnn.engines[CUDNN_HEUR_MODE_A] = {Engine(1)};
-  for (const ConvolutionShape& shape : kShapes) {
+  for (const ConvolutionShape& shape : kGraphShapes) {
     for (const ConvolutionPart part : kParts) {
       for (const DType type :
            {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16}) {
@@ -396,7 +396,7 @@ TEST_CASE("every epilogue of the forward part") {
   for (int which = 1; which < 8; ++which) {
     for (const DType type : {DType::kFloat32, DType::kBfloat16}) {
       for (const DType bias_type : {DType::kFloat32, type}) {
-        GraphTask task = TaskOf(kShapes[1]);
+        GraphTask task = TaskOf(kGraphShapes[1]);
         task.options.type = type;
         task.options.channels_last = type == DType::kBfloat16;
         task.end =
@@ -412,7 +412,7 @@ TEST_CASE("every epilogue of the forward part") {
 TEST_CASE("the sums of the outputs and of their squares, with the outputs") {
   FakeCudnn cudnn;
   cudnn.engines[CUDNN_HEUR_MODE_A] = {Engine(1)};
-  for (const ConvolutionShape& shape : kShapes) {
+  for (const ConvolutionShape& shape : kGraphShapes) {
     for (const DType type : {DType::kFloat16, DType::kFloat32}) {
       for (const bool channels_last : {false, true}) {
         GraphTask task = TaskOf(shape);
@@ -429,7 +429,7 @@ TEST_CASE("the sums of the outputs and of their squares, with the outputs") {
 TEST_CASE("the data gradient behind ReLU, with the gradients of scale and shift") {
   FakeCudnn cudnn;
   cudnn.engines[CUDNN_HEUR_MODE_A] = {Engine(1)};
-  for (const ConvolutionShape& shape : kShapes) {
+  for (const ConvolutionShape& shape : kGraphShapes) {
     for (const DType type : {DType::kFloat16, DType::kFloat32}) {
       for (const bool channels_last : {false, true}) {
         GraphTask task = TaskOf(shape, kDataGradient);

@@ -52,7 +52,7 @@ const Kind kKinds[] = {{"bfloat16", DType::kBfloat16, true, ConvolutionMath::kWi
                        {"float64", DType::kFloat64, false, ConvolutionMath::kPlain}};
 
 // Of ResNet-50 and MobileNet.
-const ConvolutionShape kShapes[] = {
+const ConvolutionShape kPlannedShapes[] = {
     {256, 64, 64, 1, {56, 56}, {56, 56}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {256, 256, 64, 1, {56, 56}, {56, 56}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
     {64, 256, 512, 1, {56, 56}, {28, 28}, {1, 1}, {2, 2}, {1, 1}, {0, 0}},
@@ -82,7 +82,7 @@ TEST_CASE("cuDNN plans every part of convolutions for an H100, and what follows"
   };
   for (const Kind& kind : kKinds) {
     CAPTURE(kind.name);
-    for (const ConvolutionShape& shape : kShapes) {
+    for (const ConvolutionShape& shape : kPlannedShapes) {
       CAPTURE(shape.in_channels);
       CAPTURE(shape.out_channels);
       GraphTask task;

@@ -9,11 +9,12 @@
 namespace mxtrain::cuda {
 namespace {
 
-using Array = std::vector<double>;
+using Elements = std::vector<double>;
 
 // gemm as cuBLAS documents it.
-void Gemm(const ProductArrangement& p, const Array& first, const Array& second, Array* out) {
-  const auto at = [](const Array& x, const Factor& f, int64_t row, int64_t column) {
+void Gemm(const ProductArrangement& p, const Elements& first, const Elements& second,
+          Elements* out) {
+  const auto at = [](const Elements& x, const Factor& f, int64_t row, int64_t column) {
     return x[static_cast<size_t>(f.transposed ? row * f.leading + column
                                               : row + column * f.leading)];
   };
@@ -32,13 +33,13 @@ MatrixPlaces Places(int64_t rows, int64_t columns, bool by_columns) {
                     : MatrixPlaces{rows, columns, columns, 1};
 }
 
-Array Numbers(int64_t n, int64_t start) {
-  Array x;
+Elements Numbers(int64_t n, int64_t start) {
+  Elements x;
   for (int64_t i = 0; i < n; ++i) x.push_back(static_cast<double>((start + i * 7) % 11 - 5));
   return x;
 }
 
-double At(const Array& x, const MatrixPlaces& p, int64_t row, int64_t column) {
+double ElementAt(const Elements& x, const MatrixPlaces& p, int64_t row, int64_t column) {
   return x[static_cast<size_t>(row * p.row_stride + column * p.column_stride)];
 }
 
@@ -49,8 +50,8 @@ TEST_CASE("a product is arranged for every order of its three matrices and every
         for (int order = 0; order < 8; ++order) {
           const MatrixPlaces a = Places(m, k, order & 1), b = Places(k, n, order & 2),
                              c = Places(m, n, order & 4);
-          const Array x = Numbers(m * k, 1), y = Numbers(k * n, 3);
-          Array z(static_cast<size_t>(m * n), -100);
+          const Elements x = Numbers(m * k, 1), y = Numbers(k * n, 3);
+          Elements z(static_cast<size_t>(m * n), -100);
           const ProductArrangement p = Arrange(a, b, c);
           CHECK(p.first.leading >= (p.first.transposed ? p.k : p.m));
           CHECK(p.second.leading >= (p.second.transposed ? p.n : p.k));
@@ -59,8 +60,8 @@ TEST_CASE("a product is arranged for every order of its three matrices and every
           for (int64_t i = 0; i < m; ++i) {
             for (int64_t j = 0; j < n; ++j) {
               double sum = 0;
-              for (int64_t l = 0; l < k; ++l) sum += At(x, a, i, l) * At(y, b, l, j);
-              CHECK(At(z, c, i, j) == sum);
+              for (int64_t l = 0; l < k; ++l) sum += ElementAt(x, a, i, l) * ElementAt(y, b, l, j);
+              CHECK(ElementAt(z, c, i, j) == sum);
             }
           }
         }

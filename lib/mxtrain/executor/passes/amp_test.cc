@@ -19,7 +19,7 @@ using executor::ExecGraph;
 using executor::ExecNode;
 using Kind = Node::Kind;
 
-SmallNet NetOf(const std::string& name) {
+SmallNet NamedNet(const std::string& name) {
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     if (net.name == name) return net;
   }
@@ -52,7 +52,7 @@ TEST_CASE(
     "convolutions, and operators between them, are narrow; losses, statistics and parameters are "
     "wide") {
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("residual");
+  const SmallNet net = NamedNet("residual");
   for (const DType narrow : {DType::kBfloat16, DType::kFloat16}) {
     const ExecGraph graph =
         executor::RunPasses(net.losses.graph(), AmpRequest(net, true, narrow), *runtime);
@@ -116,7 +116,7 @@ TEST_CASE(
     "gradients of narrow weights come in float32 from the kernel, in the weight's own layout") {
   if (!WhyNoBfloat16().empty()) return;
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("residual");
+  const SmallNet net = NamedNet("residual");
   const ExecGraph graph = executor::RunPasses(net.losses.graph(), AmpRequest(net, false), *runtime);
   for (size_t i = 0; i < graph.arguments.size(); ++i) {
     const std::string& name = graph.nodes[graph.arguments[i]].name;
@@ -139,7 +139,7 @@ TEST_CASE(
 TEST_CASE("batch norms fuse with sums and activations in bfloat16 as in float32") {
   if (!WhyNoBfloat16().empty()) return;
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("residual");
+  const SmallNet net = NamedNet("residual");
   const auto fused = [&](const BindRequest& request, DType type) {
     int count = 0;
     for (const ExecNode& node : executor::RunPasses(net.losses.graph(), request, *runtime).nodes) {
@@ -192,7 +192,7 @@ TEST_CASE("a step in mixed precision differs from float32 by rounding alone") {
 
 TEST_CASE("an executor in float32 reads the parameters of one in mixed precision") {
   const auto runtime = NewRuntime("naive", 2);
-  const SmallNet net = NetOf("residual");
+  const SmallNet net = NamedNet("residual");
   for (bool reference : Kernels()) {
     const auto mixed = BindWithValues(*runtime, net.losses, AmpRequest(net, reference));
     BindRequest request = RequestFor(net, net.losses);
@@ -216,7 +216,7 @@ TEST_CASE(
     "all batches") {
   if (!WhyNoBfloat16().empty()) return;
   const auto runtime = NewRuntime("naive", 2);
-  const SmallNet net = NetOf("residual");
+  const SmallNet net = NamedNet("residual");
   BindRequest request = AmpRequest(net, false);
   request.grad_req.clear();
   request.is_train = false;
@@ -282,7 +282,7 @@ TEST_CASE("in float16 gradients are scaled at the losses, and nowhere else") {
       CHECK(graph.nodes[graph.nodes[head.node].inputs[0].node].op->TypeString() ==
             "_scale_gradient");
   }
-  const SmallNet net = NetOf("mlp");
+  const SmallNet net = NamedNet("mlp");
   BindRequest evaluation = AmpRequest(net, true, DType::kFloat16);
   evaluation.grad_req.clear();
   CHECK(executor::RunPasses(net.losses.graph(), evaluation, *runtime).loss_scale < 0);
@@ -306,7 +306,7 @@ TEST_CASE("scaled gradients are those of float32 except for rounding, whatever t
 
 // The smallest positive float16 is 6e-8.
 TEST_CASE("gradients too small for float16 vanish without a scale, and survive with one") {
-  SmallNet net = NetOf("mlp");
+  SmallNet net = NamedNet("mlp");
   const std::vector in{net.features, Symbol::Variable(net.labels.begin()->first)};
   net.losses =
       Symbol::Create(TestRegistry(), "SoftmaxOutput", "softmax", {{"grad_scale", "1e-8"}}, in);
@@ -323,7 +323,7 @@ TEST_CASE("gradients too small for float16 vanish without a scale, and survive w
 
 TEST_CASE("in float16 a net is trained by its losses alone") {
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("mlp");
+  const SmallNet net = NamedNet("mlp");
   BindRequest request = RequestFor(net, net.features);
   request.amp = DType::kFloat16;
   request.reference_kernels = true;
@@ -338,7 +338,7 @@ TEST_CASE("in float16 a net is trained by its losses alone") {
 
 TEST_CASE("an executor for other shapes has the scale of the first") {
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("mlp");
+  const SmallNet net = NamedNet("mlp");
   const auto executor =
       BindWithValues(*runtime, net.losses, AmpRequest(net, true, DType::kFloat16));
   std::map<std::string, TShape> shapes;
@@ -353,7 +353,7 @@ TEST_CASE("an executor for other shapes has the scale of the first") {
 
 TEST_CASE("types that a processor is not fast in are rejected") {
   const auto runtime = NewRuntime("naive", 1);
-  const SmallNet net = NetOf("mlp");
+  const SmallNet net = NamedNet("mlp");
   BindRequest request = AmpRequest(net, false);
   request.amp = DType::kFloat16;
   CHECK_THROWS_WITH_AS(Executor::SimpleBind(*runtime, net.losses, request),

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/random_nets.h"
 
@@ -14,11 +15,6 @@ namespace mxtrain::test {
 namespace {
 
 using executor::BindRequest;
-
-Symbol Layer(const std::string& op, const std::string& name, const std::vector<Symbol>& inputs,
-             const Kwargs& kwargs = {}) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
-}
 
 std::vector<std::string> ChainsOf(const Executor& executor) {
   std::vector<std::string> chains;
@@ -31,7 +27,7 @@ std::vector<std::string> ChainsOf(const Executor& executor) {
 
 // Largest distance of two elements, over the largest element of its array, or over 1/20 of the
 // largest of all.
-double Distance(const Result& got, const Result& expected) {
+double LargestDistance(const Result& got, const Result& expected) {
   REQUIRE(got.size() == expected.size());
   const auto largest_of = [](const std::vector<double>& values) {
     double most = 0;
@@ -158,7 +154,7 @@ TEST_CASE(
         request.fuse = fuse;
         outcomes[fuse] = RunNet(*runtime, net, request);
       }
-      CHECK(Distance(outcomes[true].result, outcomes[false].result) <= 2e-5);
+      CHECK(LargestDistance(outcomes[true].result, outcomes[false].result) <= 2e-5);
       CHECK(outcomes[true].kept_bytes <= outcomes[false].kept_bytes);
       // The gradients of two arguments may be there while the result is.
       CHECK(outcomes[true].arena_bytes <=
@@ -217,7 +213,7 @@ TEST_CASE("a scale of channels, Dropout and a sum are one operator") {
   }
   CHECK(outcomes[true].chains ==
         std::vector<std::string>{"u_scaled+u_drop+u_sum", "v_scaled+v_drop+v_sum"});
-  CHECK(Distance(outcomes[true].result, outcomes[false].result) <= 1e-5);
+  CHECK(LargestDistance(outcomes[true].result, outcomes[false].result) <= 1e-5);
   CHECK(outcomes[true].arena_bytes <= outcomes[false].arena_bytes + outcomes[true].room);
 }
 
@@ -281,10 +277,6 @@ Arenas ArenasOf(const Symbol& symbol, const TShape& data, bool training) {
     if (fuse) arenas.room = outcome.room, arenas.chains = outcome.chains;
   }
   return arenas;
-}
-
-Symbol Dense(const std::string& name, const Symbol& x, int width) {
-  return Layer("FullyConnected", name, {x}, {{"num_hidden", std::to_string(width)}});
 }
 
 // A member takes the results of branches one by one; the chain would hold all of them.

@@ -17,7 +17,7 @@ namespace {
 
 using executor::BindRequest;
 
-unsigned NumNets() {
+unsigned NumFuseNets() {
   return NumRandomNets(60);
 }
 
@@ -30,7 +30,7 @@ double RootMeanSquare(const std::vector<double>& values) {
 // Largest distance between elements of two arrays, over the root mean square of the second; over
 // all arrays. Gradients that should vanish (of what a later batch norm removes) are rounding errors
 // of sums of larger terms: no array counts as smaller than a twentieth of the largest.
-double Distance(const Result& got, const Result& expected) {
+double RmsDistance(const Result& got, const Result& expected) {
   REQUIRE(got.size() == expected.size());
   double largest = 0, worst = 0;
   for (const auto& [name, values] : expected) largest = std::max(largest, RootMeanSquare(values));
@@ -62,7 +62,7 @@ TEST_CASE(
     "one") {
   const auto runtime = NewRuntime();
   std::set<std::string> kinds;
-  for (unsigned seed = 0; seed < NumNets(); ++seed) {
+  for (unsigned seed = 0; seed < NumFuseNets(); ++seed) {
     const SmallNet net = RandomImageNet(TestRegistry(), seed);
     CAPTURE(net.name);
     BindRequest request = RequestFor(net, net.losses);
@@ -76,9 +76,9 @@ TEST_CASE(
     }
     // The kernels compute every value like their unfused parts; only sums of gradients may have
     // another order.
-    CHECK(Distance(results[true], results[false]) <= 1e-4);
+    CHECK(RmsDistance(results[true], results[false]) <= 1e-4);
   }
-  if (NumNets() >= 60)
+  if (NumFuseNets() >= 60)
     CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False",
                                          "relu6 True"});
 }
@@ -87,7 +87,7 @@ TEST_CASE(
 TEST_CASE("a fused random net infers what the unfused one infers") {
   const auto runtime = NewRuntime();
   std::set<std::string> kinds;
-  for (unsigned seed = 0; seed < NumNets(); ++seed) {
+  for (unsigned seed = 0; seed < NumFuseNets(); ++seed) {
     const SmallNet net = RandomImageNet(TestRegistry(), seed);
     CAPTURE(net.name);
     BindRequest request = RequestFor(net, net.features);
@@ -101,9 +101,9 @@ TEST_CASE("a fused random net infers what the unfused one infers") {
       results[fuse] = ResultOf(*executor);
       if (fuse) AddKinds(*executor, &kinds, "_ConvolutionActivation");
     }
-    CHECK(Distance(results[true], results[false]) <= 1e-3);
+    CHECK(RmsDistance(results[true], results[false]) <= 1e-3);
   }
-  if (NumNets() >= 60)
+  if (NumFuseNets() >= 60)
     CHECK(kinds == std::set<std::string>{"none True", "relu False", "relu True", "relu6 False",
                                          "relu6 True"});
 }
@@ -191,7 +191,7 @@ TEST_CASE(
     "longer") {
   const auto runtime = NewRuntime();
   unsigned fused_nets = 0;
-  for (unsigned seed = 0; seed < 4 * NumNets(); ++seed) {
+  for (unsigned seed = 0; seed < 4 * NumFuseNets(); ++seed) {
     CAPTURE(seed);
     const Symbol loss = RandomExpression(seed);
     for (bool training : {true, false}) {
@@ -215,11 +215,11 @@ TEST_CASE(
             fused_nets += training;
         }
       }
-      CHECK(Distance(results[true], results[false]) <= 1e-5);
+      CHECK(RmsDistance(results[true], results[false]) <= 1e-5);
       CHECK(values[true] <= values[false] + (int64_t{1} << 18));
     }
   }
-  if (NumNets() >= 60) CHECK(fused_nets >= NumNets());
+  if (NumFuseNets() >= 60) CHECK(fused_nets >= NumFuseNets());
 }
 
 TEST_CASE("a fused gradient reads nothing that was not kept before") {

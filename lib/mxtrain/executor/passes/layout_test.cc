@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "mxtrain/base/format.h"
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
 
@@ -17,12 +18,8 @@ using executor::BindRequest;
 using executor::ExecGraph;
 using executor::ExecNode;
 
-constexpr int64_t kBatch = 5;
+constexpr int64_t kLayoutBatch = 5;
 
-Symbol Layer(const char* op, const std::string& name, const std::vector<Symbol>& inputs,
-             const Kwargs& kwargs) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
-}
 Symbol Convolution(const std::string& name, const Symbol& x, int width, int kernel) {
   return Layer("Convolution", name, {x},
                {{"num_filter", std::to_string(width)},
@@ -53,8 +50,8 @@ SmallNet Gated(int width, bool convolutions) {
   return {"gated",
           Layer("SoftmaxOutput", "softmax", {x}, {}),
           x,
-          {{"data", {kBatch, 3, 8, 8}}},
-          {{"softmax_label", {kBatch}}},
+          {{"data", {kLayoutBatch, 3, 8, 8}}},
+          {{"softmax_label", {kLayoutBatch}}},
           4};
 }
 
@@ -62,7 +59,7 @@ SmallNet Gated(int width, bool convolutions) {
 std::vector<std::string> ReorderList(const ExecGraph& graph) {
   std::vector<std::string> found;
   for (const ExecNode& node : graph.nodes) {
-    if (node.kind == Node::Kind::kReorder && node.specs[0].shape[0] == kBatch &&
+    if (node.kind == Node::Kind::kReorder && node.specs[0].shape[0] == kLayoutBatch &&
         !graph.nodes[node.inputs[0].node].is_variable())
       found.push_back(format("{} {}", node.name, node.specs[0].shape.ToString()));
   }

@@ -10,7 +10,7 @@
 namespace mxtrain::executor {
 namespace {
 
-unsigned NumNets() {
+unsigned NumGraphs() {
   return test::NumRandomNets(40);
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("sets of the shape of a net come within 1 % of the bound") {
   std::mt19937 random(3);
   double worst = 1;
   int met = 0, proven = 0;
-  for (unsigned round = 0; round < NumNets(); ++round) {
+  for (unsigned round = 0; round < NumGraphs(); ++round) {
     CAPTURE(round);
     std::vector<Buffer> buffers =
         round % 2
@@ -218,7 +218,7 @@ TEST_CASE("sets of the shape of a net come within 1 % of the bound") {
     CHECK(ratio <= 1.01);
   }
   MESSAGE("worst ratio of arena to bound: " << worst << "; " << met << " at the bound, " << proven
-                                            << " proven, of " << NumNets());
+                                            << " proven, of " << NumGraphs());
 }
 
 TEST_CASE("the same buffers get the same offsets every time; no buffers need no bytes") {

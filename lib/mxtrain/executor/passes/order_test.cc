@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/planned_run.h"
 #include "tests/support/random_nets.h"
@@ -13,14 +14,6 @@ namespace {
 using executor::BindRequest;
 using executor::ExecGraph;
 
-Symbol Layer(const char* op, const std::string& name, const Kwargs& kwargs,
-             const std::vector<Symbol>& inputs) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
-}
-Symbol Dense(const std::string& name, const Symbol& x, int width) {
-  return Layer("FullyConnected", name, {{"num_hidden", std::to_string(width)}}, {x});
-}
-
 TEST_CASE("of two branches the one that needs more memory runs first, however they were written") {
   const auto runtime = NewRuntime("naive", 1);
   const Symbol data = Symbol::Variable("data");
@@ -28,7 +21,7 @@ TEST_CASE("of two branches the one that needs more memory runs first, however th
   const Symbol wide = Dense("wide", data, 1000);
   const Symbol thin = Dense("thin", Dense("huge", data, 5000), 10);
   for (const auto& branches : {std::vector<Symbol>{wide, thin}, std::vector<Symbol>{thin, wide}}) {
-    const Symbol net = Layer("Concat", "both", {{"num_args", "2"}, {"dim", "1"}}, branches);
+    const Symbol net = Layer("Concat", "both", branches, {{"num_args", "2"}, {"dim", "1"}});
     BindRequest request;
     request.is_train = false;
     request.inputs = {"data"};
@@ -48,7 +41,7 @@ TEST_CASE("a long chain binds, runs forward and backward, and is destroyed") {
   Runtime runtime(options, BuiltinOperators());
   Symbol chain = Symbol::Variable("data");
   for (int i = 0; i < kLength; ++i)
-    chain = Layer("_plus_scalar", format("plus{}", i), {{"scalar", "1"}}, {chain});
+    chain = Layer("_plus_scalar", format("plus{}", i), {chain}, {{"scalar", "1"}});
   BindRequest request;
   request.inputs = {"data"};
   request.shapes = {{"data", TShape{1}}};

@@ -5,6 +5,7 @@
 
 #include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/executor/internal/order.h"
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/planned_run.h"
 #include "tests/support/random_nets.h"
@@ -84,27 +85,22 @@ TEST_CASE(
   CHECK(beside > static_cast<int>(NumRandomNets(100)));
 }
 
-Symbol Dense(const std::string& name, const Symbol& x, int width) {
-  return Symbol::Create(TestRegistry(), "FullyConnected", name,
-                        {{"num_hidden", std::to_string(width)}}, std::vector<Symbol>{x});
-}
-
-struct Planned {
+struct PlannedOrder {
   std::vector<std::string> order;
   int64_t arena = 0;
 };
 
-Planned PlanFor(const Symbol& net, const BindRequest& request, int workers) {
+PlannedOrder PlanFor(const Symbol& net, const BindRequest& request, int workers) {
   const auto runtime = WithWorkers(workers);
   const ExecGraph graph = RunPasses(net.graph(), request, *runtime);
-  Planned planned{{}, PlanMemory(graph, request, Strategy::kFull).arena_bytes};
+  PlannedOrder planned{{}, PlanMemory(graph, request, Strategy::kFull).arena_bytes};
   for (const auto& node : graph.nodes) {
     if (!node.is_variable()) planned.order.push_back(node.name);
   }
   return planned;
 }
 
-BindRequest Evaluation() {
+BindRequest ReferenceEvaluation() {
   BindRequest request;
   request.is_train = false;
   request.reference_kernels = true;
@@ -121,7 +117,8 @@ TEST_CASE("branches are started in turn, and their results do not share bytes") 
   const Symbol net = Symbol::Create(TestRegistry(), "elemwise_add", "sum", {},
                                     std::vector<Symbol>{branch("a"), branch("b")});
   const int64_t bytes = 16 * 16 * 4;
-  const Planned one = PlanFor(net, Evaluation(), 1), two = PlanFor(net, Evaluation(), 2);
+  const PlannedOrder one = PlanFor(net, ReferenceEvaluation(), 1),
+                     two = PlanFor(net, ReferenceEvaluation(), 2);
   CHECK(one.order == std::vector<std::string>{"a1", "a2", "a3", "b1", "b2", "b3", "sum"});
   CHECK(one.arena == 3 * bytes);
   CHECK(two.order == std::vector<std::string>{"a1", "b1", "a2", "b2", "a3", "b3", "sum"});
@@ -135,8 +132,8 @@ TEST_CASE("what aliases its input takes no worker") {
       Symbol::Create(TestRegistry(), "elemwise_add", "sum", {},
                      std::vector{Dense("b", flat, 16), Dense("a2", Dense("a1", data, 16), 16)});
   const std::vector<std::string> order = {"flat", "b", "a1", "a2", "sum"};
-  CHECK(PlanFor(net, Evaluation(), 1).order == order);
-  CHECK(PlanFor(net, Evaluation(), 2).order == order);
+  CHECK(PlanFor(net, ReferenceEvaluation(), 1).order == order);
+  CHECK(PlanFor(net, ReferenceEvaluation(), 2).order == order);
 }
 
 TEST_CASE("a gradient that is not requested takes no time") {
@@ -145,11 +142,11 @@ TEST_CASE("a gradient that is not requested takes no time") {
   for (int i = 0; i < 2; ++i) b = Dense(format("b{}", i), b, 16);
   const Symbol net =
       Symbol::Create(TestRegistry(), "elemwise_add", "sum", {}, std::vector<Symbol>{a, b});
-  BindRequest request = Evaluation();
+  BindRequest request = ReferenceEvaluation();
   request.is_train = true;
   for (const char* name : {"a0_weight", "b0_weight", "b1_weight"})
     request.grad_req[name] = executor::GradReq::kWrite;
-  const Planned two = PlanFor(net, request, 2);
+  const PlannedOrder two = PlanFor(net, request, 2);
   const auto position = [&](const char* name) {
     return std::find(two.order.begin(), two.order.end(), name) - two.order.begin();
   };
@@ -191,7 +188,8 @@ TEST_CASE("few weights are converted before they are read") {
 TEST_CASE("a chain and a budget change nothing") {
   Symbol chain = Symbol::Variable("data");
   for (int i = 0; i < 4; ++i) chain = Dense(format("fc{}", i), chain, 16);
-  const Planned one = PlanFor(chain, Evaluation(), 1), two = PlanFor(chain, Evaluation(), 2);
+  const PlannedOrder one = PlanFor(chain, ReferenceEvaluation(), 1),
+                     two = PlanFor(chain, ReferenceEvaluation(), 2);
   CHECK(one.order == two.order);
   CHECK(one.arena == two.arena);
 
@@ -199,7 +197,8 @@ TEST_CASE("a chain and a budget change nothing") {
     CAPTURE(net.name);
     BindRequest request = RequestFor(net, net.losses);
     request.memory_budget.bytes = int64_t{1} << 40;
-    const Planned limited = PlanFor(net.losses, request, 1), also = PlanFor(net.losses, request, 3);
+    const PlannedOrder limited = PlanFor(net.losses, request, 1),
+                       also = PlanFor(net.losses, request, 3);
     CHECK(limited.order == also.order);
     CHECK(limited.arena == also.arena);
   }

@@ -8,6 +8,7 @@
 
 #include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/plans.h"
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/small_nets.h"
 
@@ -17,12 +18,8 @@ namespace {
 using executor::BindRequest;
 using executor::GradReq;
 
-Symbol Layer(const std::string& op, const std::string& name, const std::vector<Symbol>& inputs,
-             const Kwargs& kwargs = {}) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
-}
-
-BindRequest Evaluation(const std::map<std::string, TShape>& shapes, std::set<std::string> inputs) {
+BindRequest EvaluationOf(const std::map<std::string, TShape>& shapes,
+                         std::set<std::string> inputs) {
   BindRequest request;
   request.is_train = false;
   request.shapes = shapes;
@@ -43,7 +40,7 @@ TEST_CASE("an operator whose scratch depends on its shapes runs in an evaluation
   const Symbol loss =
       Layer("softmax_cross_entropy", "loss", {Symbol::Variable("data"), Symbol::Variable("label")});
   const auto executor = Executor::SimpleBind(
-      *runtime, loss, Evaluation({{"data", {2, 2}}, {"label", {2}}}, {"data", "label"}));
+      *runtime, loss, EvaluationOf({{"data", {2, 2}}, {"label", {2}}}, {"data", "label"}));
   NDArray data(*runtime, {2, 2}), label(*runtime, {2});
   SetValues(data, {0, 0, 1, 3});
   SetValues(label, {1, 0});
@@ -62,7 +59,7 @@ TEST_CASE("what reads a head is computed after it, even if both follow from para
                              {sum, Layer("_mul_scalar", "scaled", {weight}, {{"scalar", "2"}})});
   const auto executor =
       Executor::SimpleBind(*runtime, Symbol::Group(std::vector<Symbol>{head, apart}),
-                           Evaluation({{"data", {3}}, {"weight", {3}}}, {"data"}));
+                           EvaluationOf({{"data", {3}}, {"weight", {3}}}, {"data"}));
   CHECK_FALSE(IsPrecomputed(*executor, "shifted"));
   CHECK(IsPrecomputed(*executor, "scaled"));
   NDArray data(*runtime, {3});
@@ -185,7 +182,7 @@ TEST_CASE("scratch of zero bytes stays scratch") {
   Runtime runtime(options, registry);
   const Symbol net = Symbol::Create(*registry, "AsksForNothing", "op", {},
                                     std::vector<Symbol>{Symbol::Variable("data")});
-  const auto executor = Executor::SimpleBind(runtime, net, Evaluation({{"data", {3}}}, {"data"}));
+  const auto executor = Executor::SimpleBind(runtime, net, EvaluationOf({{"data", {3}}}, {"data"}));
   executor->Forward(
       std::vector<NDArray>{NDArray::FromVector(runtime, {3}, std::vector<float>{1, 2, 3})});
   CHECK(GetValues(executor->outputs()[0]) == std::vector<double>{1, 0, 1});

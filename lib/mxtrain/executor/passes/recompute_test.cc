@@ -10,6 +10,7 @@
 
 #include "mxtrain/base/error.h"
 #include "tests/support/counted_square.h"
+#include "tests/support/layers.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/plan_reader.h"
 #include "tests/support/planned_run.h"
@@ -23,7 +24,7 @@ using executor::ExecGraph;
 using executor::MemoryPlan;
 using executor::Strategy;
 
-PlannedRun::ValuesOf ValuesFrom(const SmallNet& net) {
+PlannedRun::ValuesOf PlainValues(const SmallNet& net) {
   return [&net](const std::string& name, const TShape& shape) {
     return ValuesFor(name, shape.Size(),
                      net.labels.contains(name) && shape.ndim() == 1 ? net.classes : 0);
@@ -52,7 +53,7 @@ TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are b
     if (request.grad_req.empty()) return;
     const ExecGraph graph = RunPasses(net.losses.graph(), request, runtime);
     const MemoryPlan apart = PlanApart(graph, request);
-    PlannedRun plain(runtime, graph, apart, true, ValuesFrom(net));
+    PlannedRun plain(runtime, graph, apart, true, PlainValues(net));
     const auto expected = plain.Run(SerialOrder(plain.size()));
     for (const unsigned share : {1u, 2u, 4u}) {  // all of them, half, a quarter
       std::vector<bool> again = executor::Repeatable(graph);
@@ -61,7 +62,7 @@ TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are b
       copies += CountCopies(twice);
       const MemoryPlan plan = PlanMemory(twice, request, Strategy::kFull);
       for (const std::string& fault : PlanReader(twice, plan).Faults()) FAIL_CHECK(fault);
-      PlannedRun run(runtime, twice, plan, true, ValuesFrom(net));
+      PlannedRun run(runtime, twice, plan, true, PlainValues(net));
       const bool equal = run.Run(SerialOrder(run.size())) == expected;
       CHECK(equal);
     }
@@ -72,26 +73,21 @@ TEST_CASE("whatever is recomputed, outputs, gradients and auxiliary states are b
   CHECK(copies > 300);
 }
 
-Symbol Layer(const char* op, const std::string& name, const Kwargs& kwargs,
-             const std::vector<Symbol>& inputs) {
-  return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
-}
-
 // Convolutions, batch norms, dropouts and, every other layer, a way around; `layers` deep.
 Symbol DeepNet(int layers) {
   Symbol x = Symbol::Variable("data");
   for (int k = 0; k < layers; ++k) {
     const std::string name = "layer" + std::to_string(k);
-    Symbol y = Layer("BatchNorm", name + "_bn", {{"fix_gamma", "False"}}, {x});
-    y = Layer("Activation", name + "_relu", {{"act_type", "relu"}}, {y});
-    y = Layer("Convolution", name + "_conv",
-              {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}}, {y});
-    if (k % 3 == 2) y = Layer("Dropout", name + "_drop", {{"p", "0.3"}}, {y});
-    x = k % 2 && k > 0 ? Layer("elemwise_add", name + "_sum", {}, {x, y}) : y;
+    Symbol y = Layer("BatchNorm", name + "_bn", {x}, {{"fix_gamma", "False"}});
+    y = Layer("Activation", name + "_relu", {y}, {{"act_type", "relu"}});
+    y = Layer("Convolution", name + "_conv", {y},
+              {{"num_filter", "8"}, {"kernel", "(3, 3)"}, {"pad", "(1, 1)"}});
+    if (k % 3 == 2) y = Layer("Dropout", name + "_drop", {y}, {{"p", "0.3"}});
+    x = k % 2 && k > 0 ? Layer("elemwise_add", name + "_sum", {x, y}) : y;
   }
-  x = Layer("Flatten", "flat", {}, {x});
-  x = Layer("FullyConnected", "fc", {{"num_hidden", "4"}}, {x});
-  return Layer("SoftmaxOutput", "softmax", {}, {x});
+  x = Layer("Flatten", "flat", {x});
+  x = Layer("FullyConnected", "fc", {x}, {{"num_hidden", "4"}});
+  return Layer("SoftmaxOutput", "softmax", {x});
 }
 
 TEST_CASE(
@@ -147,18 +143,18 @@ TEST_CASE(
 std::vector<SmallNet> NetsOfViews() {
   const Symbol data = Symbol::Variable("data");
   auto scaled = [&](const Symbol& x, const std::string& name) {
-    return Layer("_mul_scalar", name, {{"scalar", "0.5"}}, {x});
+    return Layer("_mul_scalar", name, {x}, {{"scalar", "0.5"}});
   };
   auto split = [&](const Symbol& x) {
-    return Layer("Reshape", "split", {{"shape", "(0, -4, 2, 3, -2)"}}, {x});
+    return Layer("Reshape", "split", {x}, {{"shape", "(0, -4, 2, 3, -2)"}});
   };
   auto dense = [&](const Symbol& x) {
-    return Layer("FullyConnected", "fc", {{"num_hidden", "3"}, {"flatten", "False"}}, {x});
+    return Layer("FullyConnected", "fc", {x}, {{"num_hidden", "3"}, {"flatten", "False"}});
   };
   std::vector<SmallNet> nets;
   auto add = [&](const std::string& name, const Symbol& features) {
     nets.push_back({name,
-                    Layer("MakeLoss", "loss", {}, {features}),
+                    Layer("MakeLoss", "loss", {features}),
                     features,
                     {{"data", TShape{4, 6, 5}}},
                     {},
@@ -171,8 +167,7 @@ std::vector<SmallNet> NetsOfViews() {
   add("split, dense, scaled", scaled(dense(split(data)), "half"));
   add("scaled, split, dense", dense(split(scaled(data, "half"))));
   add("scaled, split, scaled, dense", dense(scaled(split(scaled(data, "half")), "quarter")));
-  add("tanh, scaled, split, dense",
-      dense(split(scaled(Layer("tanh", "tanh", {}, {data}), "half"))));
+  add("tanh, scaled, split, dense", dense(split(scaled(Layer("tanh", "tanh", {data}), "half"))));
   return nets;
 }
 

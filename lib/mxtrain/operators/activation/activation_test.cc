@@ -4,15 +4,14 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-using Function = std::function<double(double)>;
-
-void Run(const std::string& act_type, const Function& f, const std::vector<double>& kinks,
-         Tolerance tolerance) {
+void RunActivation(const std::string& act_type, const ScalarFunction& f,
+                   const std::vector<double>& kinks, Tolerance tolerance) {
   for (const TShape& shape : {TShape{7}, TShape{1, 1}, TShape{3, 0}, TShape{3, 5, 7},
                               TShape{2, 11, 3, 3}, TShape{3, 70001}}) {
     OperatorCase c;
@@ -35,21 +34,22 @@ void Run(const std::string& act_type, const Function& f, const std::vector<doubl
 }
 
 TEST_CASE("Activation: relu") {
-  Run("relu", [](double x) { return std::max(x, 0.0); }, {0}, {0, "a comparison and a copy"});
+  RunActivation("relu", [](double x) { return std::max(x, 0.0); }, {0},
+                {0, "a comparison and a copy"});
 }
 TEST_CASE("Activation: sigmoid") {
-  Run("sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, {},
-      {8, "an exponential and a division"});
+  RunActivation("sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, {},
+                {8, "an exponential and a division"});
 }
 TEST_CASE("Activation: tanh") {
-  Run("tanh", [](double x) { return std::tanh(x); }, {}, {8, "the library's tanh"});
+  RunActivation("tanh", [](double x) { return std::tanh(x); }, {}, {8, "the library's tanh"});
 }
 TEST_CASE("Activation: softrelu") {
-  Run("softrelu", [](double x) { return std::log(1 + std::exp(x)); }, {},
-      {16, "an exponential and a logarithm"});
+  RunActivation("softrelu", [](double x) { return std::log(1 + std::exp(x)); }, {},
+                {16, "an exponential and a logarithm"});
 }
 TEST_CASE("Activation: softsign") {
-  Run("softsign", [](double x) { return x / (1 + std::abs(x)); }, {0}, {8, "a division"});
+  RunActivation("softsign", [](double x) { return x / (1 + std::abs(x)); }, {0}, {8, "a division"});
 }
 
 TEST_CASE("Activation: the limits of float") {

@@ -12,8 +12,8 @@ bool Covers(int64_t o, int64_t i, int64_t n, int64_t k) {
   return (i + 1) * k > o * n && i * k < (o + 1) * n;
 }
 
-OperatorCase Case(const TShape& data, const std::string& output_size, int64_t height,
-                  int64_t width) {
+OperatorCase AdaptivePoolingCase(const TShape& data, const std::string& output_size, int64_t height,
+                                 int64_t width) {
   OperatorCase c;
   c.name = "AdaptiveAvgPooling2D of " + data.ToString() + " to " + output_size;
   c.op = "AdaptiveAvgPooling2D";
@@ -46,19 +46,19 @@ OperatorCase Case(const TShape& data, const std::string& output_size, int64_t he
 }
 
 TEST_CASE("AdaptiveAvgPooling2D") {
-  RunCase(Case({2, 3, 7, 7}, "", 1, 1));
-  RunCase(Case({2, 3, 7, 5}, "()", 1, 1));
-  RunCase(Case({2, 3, 8, 6}, "2", 2, 2));
-  RunCase(Case({2, 3, 7, 5}, "(3, 2)", 3, 2));
-  RunCase(Case({1, 9, 5, 3}, "(2, 7)", 2, 7));
-  RunCase(Case({1, 2, 3, 5}, "(8, 4)", 8, 4));
-  RunCase(Case({1, 2, 4, 40}, "(3, 2)", 3, 2));
-  RunCase(Case({1, 1, 1, 1}, "3", 3, 3));
-  RunCase(Case({0, 3, 4, 4}, "2", 2, 2));
+  RunCase(AdaptivePoolingCase({2, 3, 7, 7}, "", 1, 1));
+  RunCase(AdaptivePoolingCase({2, 3, 7, 5}, "()", 1, 1));
+  RunCase(AdaptivePoolingCase({2, 3, 8, 6}, "2", 2, 2));
+  RunCase(AdaptivePoolingCase({2, 3, 7, 5}, "(3, 2)", 3, 2));
+  RunCase(AdaptivePoolingCase({1, 9, 5, 3}, "(2, 7)", 2, 7));
+  RunCase(AdaptivePoolingCase({1, 2, 3, 5}, "(8, 4)", 8, 4));
+  RunCase(AdaptivePoolingCase({1, 2, 4, 40}, "(3, 2)", 3, 2));
+  RunCase(AdaptivePoolingCase({1, 1, 1, 1}, "3", 3, 3));
+  RunCase(AdaptivePoolingCase({0, 3, 4, 4}, "2", 2, 2));
 }
 
 TEST_CASE("AdaptiveAvgPooling2D: rows for several threads") {
-  OperatorCase c = Case({2, 40, 20, 31}, "(6, 7)", 6, 7);
+  OperatorCase c = AdaptivePoolingCase({2, 40, 20, 31}, "(6, 7)", 6, 7);
   c.types = {DType::kFloat32};
   RunCase(c);
 }

@@ -10,8 +10,8 @@ namespace mxtrain::test {
 namespace {
 
 // Along axis 1 of [outer, length, inner]; the first of ties.
-OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape, int64_t outer,
-                  int64_t length, int64_t inner) {
+OperatorCase ArgmaxCase(const char* op, const Kwargs& kwargs, const TShape& shape, int64_t outer,
+                        int64_t length, int64_t inner) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {}", op, shape.ToString());
@@ -40,14 +40,14 @@ OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape, int
 }
 
 TEST_CASE("argmax and argmin") {
-  RunCase(Case("argmax", {{"axis", "1"}}, {3, 7, 5}, 3, 7, 5));
-  RunCase(Case("argmax", {{"axis", "-1"}, {"keepdims", "True"}}, {3, 7, 5}, 21, 5, 1));
-  RunCase(Case("argmax", {}, {3, 7}, 1, 21, 1));
-  RunCase(Case("argmin", {{"axis", "0"}}, {6, 2}, 1, 6, 2));
-  RunCase(Case("argmin", {{"axis", "1"}}, {2, 1}, 2, 1, 1));
-  RunCase(Case("argmin", {{"axis", "1"}}, {0, 3}, 0, 3, 1));
-  RunCase(Case("argmax_channel", {}, {4, 6}, 4, 6, 1));
-  OperatorCase ties = Case("argmax", {{"axis", "1"}}, {2, 4}, 2, 4, 1);
+  RunCase(ArgmaxCase("argmax", {{"axis", "1"}}, {3, 7, 5}, 3, 7, 5));
+  RunCase(ArgmaxCase("argmax", {{"axis", "-1"}, {"keepdims", "True"}}, {3, 7, 5}, 21, 5, 1));
+  RunCase(ArgmaxCase("argmax", {}, {3, 7}, 1, 21, 1));
+  RunCase(ArgmaxCase("argmin", {{"axis", "0"}}, {6, 2}, 1, 6, 2));
+  RunCase(ArgmaxCase("argmin", {{"axis", "1"}}, {2, 1}, 2, 1, 1));
+  RunCase(ArgmaxCase("argmin", {{"axis", "1"}}, {0, 3}, 0, 3, 1));
+  RunCase(ArgmaxCase("argmax_channel", {}, {4, 6}, 4, 6, 1));
+  OperatorCase ties = ArgmaxCase("argmax", {{"axis", "1"}}, {2, 4}, 2, 4, 1);
   ties.inputs = {Cycle({1, 3, 3, 2, 5, 4, 5, 5})};
   ties.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 0}}; };
   ties.gradient = [](const Arrays&, const Arrays&, const Arrays&) {
@@ -73,12 +73,12 @@ TEST_CASE("argmax and argmin of large arrays") {
     RunCase(c);
   };
   for (const char* op : {"argmax", "argmin"}) {
-    run(Case(op, {{"axis", "1"}}, {3, 5, 70}, 3, 5, 70));
-    run(Case(op, {{"axis", "1"}}, {90, 201}, 90, 201, 1));
-    run(Case(op, {}, {64, 2}, 1, 128, 1));
+    run(ArgmaxCase(op, {{"axis", "1"}}, {3, 5, 70}, 3, 5, 70));
+    run(ArgmaxCase(op, {{"axis", "1"}}, {90, 201}, 90, 201, 1));
+    run(ArgmaxCase(op, {}, {64, 2}, 1, 128, 1));
     for (const bool rows : {true, false}) {
-      OperatorCase c = rows ? Case(op, {{"axis", "1"}}, {2, 9001}, 2, 9001, 1)
-                            : Case(op, {{"axis", "0"}}, {4100, 33}, 1, 4100, 33);
+      OperatorCase c = rows ? ArgmaxCase(op, {{"axis", "1"}}, {2, 9001}, 2, 9001, 1)
+                            : ArgmaxCase(op, {{"axis", "0"}}, {4100, 33}, 1, 4100, 33);
       c.types = {DType::kFloat32};
       run(c);
     }
@@ -88,8 +88,8 @@ TEST_CASE("argmax and argmin of large arrays") {
 TEST_CASE("argmax: the first NaN wins") {
   for (const int64_t at : {0, 70, 4096, 9000}) {
     for (const bool rows : {true, false}) {
-      OperatorCase c = rows ? Case("argmax", {{"axis", "1"}}, {1, 9001}, 1, 9001, 1)
-                            : Case("argmax", {{"axis", "0"}}, {9001, 1, 2}, 1, 9001, 2);
+      OperatorCase c = rows ? ArgmaxCase("argmax", {{"axis", "1"}}, {1, 9001}, 1, 9001, 1)
+                            : ArgmaxCase("argmax", {{"axis", "0"}}, {9001, 1, 2}, 1, 9001, 2);
       const int64_t inner = rows ? 1 : 2;
       c.inputs = {[=](int64_t size, uint64_t) {
         Values x(static_cast<size_t>(size), 1.0);

@@ -7,8 +7,8 @@ namespace mxtrain::test {
 namespace {
 
 // [.., m, k] x [.., k, n] by its definition.
-void Examine(const TShape& leading, int64_t m, int64_t k, int64_t n, bool transpose_a = false,
-             bool transpose_b = false) {
+void ExamineBatchDot(const TShape& leading, int64_t m, int64_t k, int64_t n,
+                     bool transpose_a = false, bool transpose_b = false) {
   const auto shape = [&](int64_t rows, int64_t columns) {
     std::vector<int64_t> dims(leading.begin(), leading.end());
     dims.push_back(rows);
@@ -45,22 +45,22 @@ void Examine(const TShape& leading, int64_t m, int64_t k, int64_t n, bool transp
 }
 
 TEST_CASE("batch_dot") {
-  Examine({3}, 4, 5, 2);
-  Examine({3}, 4, 5, 2, true, false);
-  Examine({3}, 4, 5, 2, false, true);
-  Examine({2}, 3, 70, 67, true, true);
-  Examine({2, 3}, 3, 4, 5);
+  ExamineBatchDot({3}, 4, 5, 2);
+  ExamineBatchDot({3}, 4, 5, 2, true, false);
+  ExamineBatchDot({3}, 4, 5, 2, false, true);
+  ExamineBatchDot({2}, 3, 70, 67, true, true);
+  ExamineBatchDot({2, 3}, 3, 4, 5);
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
-      Examine({3}, 1, 5, 4, transpose_a, transpose_b);
-      Examine({3}, 4, 1, 5, transpose_a, transpose_b);
-      Examine({3}, 4, 5, 1, transpose_a, transpose_b);
-      Examine({3}, 1, 5, 1, transpose_a, transpose_b);
+      ExamineBatchDot({3}, 1, 5, 4, transpose_a, transpose_b);
+      ExamineBatchDot({3}, 4, 1, 5, transpose_a, transpose_b);
+      ExamineBatchDot({3}, 4, 5, 1, transpose_a, transpose_b);
+      ExamineBatchDot({3}, 1, 5, 1, transpose_a, transpose_b);
     }
   }
-  Examine({1}, 1, 1, 1);
-  Examine({0}, 2, 3, 4);
-  Examine({2}, 3, 0, 4);
+  ExamineBatchDot({1}, 1, 1, 1);
+  ExamineBatchDot({0}, 2, 3, 4);
+  ExamineBatchDot({2}, 3, 0, 4);
 }
 
 TEST_CASE("batch_dot: errors name mismatched shapes") {

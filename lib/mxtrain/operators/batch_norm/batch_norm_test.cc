@@ -10,7 +10,7 @@
 namespace mxtrain::test {
 namespace {
 
-struct Net {
+struct BatchNormNet {
   TShape data;
   int axis = 1;
   bool fix_gamma = false, global_stats = false, train = true;
@@ -18,15 +18,15 @@ struct Net {
   bool sum = false;
   bool batch_sums = false;  // the statistics come from the last argument, whatever the data are
 };
-constexpr double kEps = 0.0625, kMomentum = 0.75;  // exact in float
+constexpr double kEps = 0.0625, kStatisticsMomentum = 0.75;  // exact in float
 
 // Channel of an element.
-int64_t ChannelOf(const Net& net, int64_t at) {
+int64_t ChannelOf(const BatchNormNet& net, int64_t at) {
   return at / net.data.Product(net.axis + 1, net.data.ndim()) % net.data[net.axis];
 }
 
 // Mean and biased variance of every channel.
-Arrays StatisticsOf(const Net& net, const Arrays& in) {
+Arrays StatisticsOf(const BatchNormNet& net, const Arrays& in) {
   const int64_t channels = net.data[net.axis];
   const double size = static_cast<double>(net.data.Size() / std::max<int64_t>(1, channels));
   Arrays s{Values(channels), Values(channels)};
@@ -44,7 +44,7 @@ Arrays StatisticsOf(const Net& net, const Arrays& in) {
   return s;
 }
 
-Arrays Normalise(const Net& net, const Arrays& in, const Arrays& aux) {
+Arrays Normalise(const BatchNormNet& net, const Arrays& in, const Arrays& aux) {
   const Arrays s = net.train && !net.global_stats ? StatisticsOf(net, in) : aux;
   Values out(in[0].size()), inverse;
   for (double variance : s[1]) inverse.push_back(1 / std::sqrt(variance + kEps));
@@ -60,12 +60,12 @@ Arrays Normalise(const Net& net, const Arrays& in, const Arrays& aux) {
   return {out, s[0], inverse};
 }
 
-OperatorCase CaseOf(const std::string& name, const Net& net) {
+OperatorCase BatchNormCase(const std::string& name, const BatchNormNet& net) {
   OperatorCase c;
   c.name = "batch norm, " + name;
   c.op = net.act.empty() ? "BatchNorm" : "_BatchNormActivation";
   c.kwargs = {{"eps", std::to_string(kEps)},
-              {"momentum", std::to_string(kMomentum)},
+              {"momentum", std::to_string(kStatisticsMomentum)},
               {"axis", std::to_string(net.axis)},
               {"fix_gamma", net.fix_gamma ? "True" : "False"},
               {"use_global_stats", net.global_stats ? "True" : "False"}};
@@ -82,7 +82,7 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   c.aux_after_backward = [net](const Arrays& in, const Arrays& aux) {
     if (!net.train || net.global_stats) return aux;
     const auto average = [](double moving, double now) {
-      return kMomentum * moving + (1 - kMomentum) * now;
+      return kStatisticsMomentum * moving + (1 - kStatisticsMomentum) * now;
     };
     const Arrays s = StatisticsOf(net, in);
     return Arrays{Apply(aux[0], s[0], average), Apply(aux[1], s[1], average)};
@@ -92,38 +92,39 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   return c;
 }
 
-void Run(const std::string& name, const Net& net) {
-  RunCase(CaseOf(name, net));
+void RunBatchNorm(const std::string& name, const BatchNormNet& net) {
+  RunCase(BatchNormCase(name, net));
 }
 
 TEST_CASE("BatchNorm: training") {
-  Run("images", {.data = {3, 8, 4, 3}});
-  Run("odd channels", {.data = {2, 5, 3, 3}});
-  Run("gamma fixed", {.data = {2, 8, 3, 3}, .fix_gamma = true});
-  Run("a matrix", {.data = {7, 3}});
-  Run("channels last", {.data = {2, 3, 3, 4}, .axis = 3});
-  Run("channels first", {.data = {3, 4, 2}, .axis = 0});
-  Run("no channels", {.data = {3, 0}});
+  RunBatchNorm("images", {.data = {3, 8, 4, 3}});
+  RunBatchNorm("odd channels", {.data = {2, 5, 3, 3}});
+  RunBatchNorm("gamma fixed", {.data = {2, 8, 3, 3}, .fix_gamma = true});
+  RunBatchNorm("a matrix", {.data = {7, 3}});
+  RunBatchNorm("channels last", {.data = {2, 3, 3, 4}, .axis = 3});
+  RunBatchNorm("channels first", {.data = {3, 4, 2}, .axis = 0});
+  RunBatchNorm("no channels", {.data = {3, 0}});
 }
 
 TEST_CASE("BatchNorm: global statistics") {
-  Run("in training", {.data = {2, 8, 3, 3}, .global_stats = true});
-  Run("in training, gamma fixed", {.data = {2, 8, 3, 3}, .fix_gamma = true, .global_stats = true});
-  OperatorCase c = CaseOf("inference", {.data = {2, 8, 3, 3}, .train = false});
+  RunBatchNorm("in training", {.data = {2, 8, 3, 3}, .global_stats = true});
+  RunBatchNorm("in training, gamma fixed",
+               {.data = {2, 8, 3, 3}, .fix_gamma = true, .global_stats = true});
+  OperatorCase c = BatchNormCase("inference", {.data = {2, 8, 3, 3}, .train = false});
   c.backward = false;
   RunCase(c);
 }
 
 TEST_CASE("BatchNorm: narrow types keep float32 statistics") {
-  OperatorCase c = CaseOf("narrow types", {.data = {2, 3, 3, 3}});
+  OperatorCase c = BatchNormCase("narrow types", {.data = {2, 3, 3, 3}});
   c.types = {DType::kFloat16, DType::kBfloat16};
   c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
   RunCase(c);
 }
 
 TEST_CASE("BatchNorm: vectors take every layout of float32 and bfloat16") {
-  const auto run = [](const std::string& name, const Net& net) {
-    OperatorCase c = CaseOf(name, net);
+  const auto run = [](const std::string& name, const BatchNormNet& net) {
+    OperatorCase c = BatchNormCase(name, net);
     c.types = {DType::kFloat32};
     c.must_accept = {"ref", "simd"};
     RunCase(c);
@@ -140,7 +141,7 @@ TEST_CASE("BatchNorm: vectors take every layout of float32 and bfloat16") {
 }
 
 TEST_CASE("BatchNorm: a mean far from zero costs no accuracy of the variance") {
-  OperatorCase c = CaseOf("far mean", {.data = {2, 3, 8, 8}});
+  OperatorCase c = BatchNormCase("far mean", {.data = {2, 3, 8, 8}});
   c.inputs[0] = Distinct(4095, 4097);
   c.types = {DType::kFloat32};
   c.tolerance = {65536, "a float sum of 128 numbers near 4096, for a spread of 1"};
@@ -156,19 +157,19 @@ TEST_CASE("_BatchNormActivation: with and without sum") {
       for (const TShape& shape :
            {TShape{3, 8, 4, 3}, TShape{2, 19, 3, 3}, TShape{5, 18}, TShape{2, 3, 33, 18}}) {
         OperatorCase c =
-            CaseOf(name + " " + shape.ToString(), {.data = shape, .act = act, .sum = sum});
+            BatchNormCase(name + " " + shape.ToString(), {.data = shape, .act = act, .sum = sum});
         c.must_accept = {"simd"};
         RunCase(c);
         c.types = {DType::kBfloat16};
         c.input_types = {DType::kUnknown, DType::kFloat32, DType::kFloat32};
         CHECK(KernelRan(RunCase(c), "simd"));
       }
-      Run(name + ", gamma fixed",
-          {.data = {2, 5, 3, 3}, .fix_gamma = true, .act = act, .sum = sum});
-      Run(name + ", global statistics",
-          {.data = {2, 8, 3, 3}, .global_stats = true, .act = act, .sum = sum});
-      OperatorCase c = CaseOf(name + ", inference",
-                              {.data = {2, 8, 3, 3}, .train = false, .act = act, .sum = sum});
+      RunBatchNorm(name + ", gamma fixed",
+                   {.data = {2, 5, 3, 3}, .fix_gamma = true, .act = act, .sum = sum});
+      RunBatchNorm(name + ", global statistics",
+                   {.data = {2, 8, 3, 3}, .global_stats = true, .act = act, .sum = sum});
+      OperatorCase c = BatchNormCase(
+          name + ", inference", {.data = {2, 8, 3, 3}, .train = false, .act = act, .sum = sum});
       c.backward = false;
       RunCase(c);
     }
@@ -177,7 +178,7 @@ TEST_CASE("_BatchNormActivation: with and without sum") {
 
 // The gradient of batch norm by the statistics of `in`, as if they were those of the data; ReLU or
 // no activation.
-Arrays GradientOf(const Net& net, const Arrays& in, const Values& head) {
+Arrays GradientOf(const BatchNormNet& net, const Arrays& in, const Values& head) {
   const int64_t channels = net.data[net.axis];
   const double size = static_cast<double>(net.data.Size() / channels);
   const Arrays s = StatisticsOf(net, in);
@@ -205,8 +206,9 @@ Arrays GradientOf(const Net& net, const Arrays& in, const Values& head) {
 TEST_CASE("_BatchNormActivation: sums of the batch as an argument") {
   for (const bool sum : {false, true}) {
     for (const char* act : {"none", "relu"}) {
-      const Net net{.data = {3, 8, 4, 3}, .act = act, .sum = sum, .batch_sums = true};
-      OperatorCase c = CaseOf(std::string("given sums, ") + act + (sum ? " with sum" : ""), net);
+      const BatchNormNet net{.data = {3, 8, 4, 3}, .act = act, .sum = sum, .batch_sums = true};
+      OperatorCase c =
+          BatchNormCase(std::string("given sums, ") + act + (sum ? " with sum" : ""), net);
       c.kwargs.emplace_back("with_batch_sums", "True");
       c.shapes.push_back({2, 8});
       c.inputs.push_back(Uniform(36 * 0.4, 36 * 0.5));  // variances from 0.15 on
@@ -239,8 +241,8 @@ TEST_CASE("_BatchNormActivation: sums of the batch as an argument") {
 }
 
 TEST_CASE("_BatchNormActivation: a gradient that has passed ReLU, with its sums") {
-  const Net net{.data = {3, 8, 4, 3}, .act = "relu"};
-  OperatorCase c = CaseOf("gated gradient", net);
+  const BatchNormNet net{.data = {3, 8, 4, 3}, .act = "relu"};
+  OperatorCase c = BatchNormCase("gated gradient", net);
   c.kwargs.emplace_back("gated_gradient", "True");
   // Of arbitrary sums.
   c.gradient = [net](const Arrays& in, const Arrays&, const Arrays& head) {

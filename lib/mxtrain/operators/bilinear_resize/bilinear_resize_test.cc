@@ -43,8 +43,8 @@ Values Resized(const Values& data, const TShape& shape, int64_t height, int64_t 
   return out;
 }
 
-OperatorCase Case(const TShape& data, int64_t height, int64_t width, bool align_corners,
-                  Kwargs kwargs) {
+OperatorCase ResizeCase(const TShape& data, int64_t height, int64_t width, bool align_corners,
+                        Kwargs kwargs) {
   OperatorCase c;
   c.name = "BilinearResize2D of " + data.ToString() + (align_corners ? ", corners aligned" : "");
   for (const auto& [key, value] : kwargs) c.name += format(", {} = {}", key, value);
@@ -63,8 +63,8 @@ OperatorCase Case(const TShape& data, int64_t height, int64_t width, bool align_
 
 void RunSize(const TShape& data, int64_t height, int64_t width) {
   for (const bool align_corners : {true, false}) {
-    RunCase(Case(data, height, width, align_corners,
-                 {{"height", std::to_string(height)}, {"width", std::to_string(width)}}));
+    RunCase(ResizeCase(data, height, width, align_corners,
+                       {{"height", std::to_string(height)}, {"width", std::to_string(width)}}));
   }
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("BilinearResize2D") {
 }
 
 TEST_CASE("BilinearResize2D: rows for several threads") {
-  OperatorCase c = Case({2, 3, 60, 50}, 90, 75, false, {{"height", "90"}, {"width", "75"}});
+  OperatorCase c = ResizeCase({2, 3, 60, 50}, 90, 75, false, {{"height", "90"}, {"width", "75"}});
   c.types = {DType::kFloat32};
   RunCase(c);
 }
@@ -91,7 +91,7 @@ TEST_CASE("BilinearResize2D: rows for several threads") {
 TEST_CASE("BilinearResize2D: sizes of the modes") {
   const auto run = [](const std::string& mode, int64_t height, int64_t width, Kwargs more = {}) {
     more.push_back({"mode", mode});
-    OperatorCase c = Case({1, 2, 4, 7}, height, width, true, std::move(more));
+    OperatorCase c = ResizeCase({1, 2, 4, 7}, height, width, true, std::move(more));
     c.types = {DType::kFloat32};
     RunCase(c);
   };
@@ -106,13 +106,13 @@ TEST_CASE("BilinearResize2D: sizes of the modes") {
 }
 
 TEST_CASE("BilinearResize2D: the size of a second input") {
-  OperatorCase c = Case({2, 3, 4, 5}, 6, 3, false, {{"mode", "like"}});
+  OperatorCase c = ResizeCase({2, 3, 4, 5}, 6, 3, false, {{"mode", "like"}});
   c.shapes.push_back({1, 2, 6, 3});
   RunCase(c);
 }
 
 TEST_CASE("BilinearResize2D: what is not read may be infinite") {
-  OperatorCase c = Case({1, 1, 3, 9}, 3, 5, true, {{"height", "3"}, {"width", "5"}});
+  OperatorCase c = ResizeCase({1, 1, 3, 9}, 3, 5, true, {{"height", "3"}, {"width", "5"}});
   c.inputs = {Cycle({1, HUGE_VAL, 2, HUGE_VAL, 3, HUGE_VAL, 4, HUGE_VAL, 5})};
   c.forward = [](const Arrays&, const Arrays&) {
     return Arrays{{1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5}};

@@ -36,8 +36,8 @@ Values Sampled(const Values& data, const TShape& shape, const Values& grid, int6
   return out;
 }
 
-OperatorCase Case(const std::string& name, const TShape& data, int64_t height, int64_t width,
-                  Generator grid) {
+OperatorCase SamplerCase(const std::string& name, const TShape& data, int64_t height, int64_t width,
+                         Generator grid) {
   OperatorCase c;
   c.name = "BilinearSampler " + name;
   c.op = "BilinearSampler";
@@ -60,24 +60,25 @@ Generator Between(double low, double high, int64_t cells) {
 }
 
 TEST_CASE("BilinearSampler") {
-  RunCase(Case("inside", {2, 3, 5, 5}, 4, 3, Between(-0.9, 0.9, 4)));
-  RunCase(Case("partly outside", {2, 9, 4, 4}, 3, 5, Between(-2.5, 2.5, 3)));
-  RunCase(Case("sides that differ", {1, 2, 3, 5}, 6, 2, Between(-1.4, 1.4, 4)));
-  RunCase(Case("places of one image", {3, 1, 3, 3}, 1, 1, Between(-1.2, 1.2, 2)));
-  RunCase(Case("no image", {0, 2, 3, 3}, 2, 2, Uniform(-1, 1)));
-  RunCase(Case("no place", {2, 2, 3, 3}, 0, 2, Uniform(-1, 1)));
+  RunCase(SamplerCase("inside", {2, 3, 5, 5}, 4, 3, Between(-0.9, 0.9, 4)));
+  RunCase(SamplerCase("partly outside", {2, 9, 4, 4}, 3, 5, Between(-2.5, 2.5, 3)));
+  RunCase(SamplerCase("sides that differ", {1, 2, 3, 5}, 6, 2, Between(-1.4, 1.4, 4)));
+  RunCase(SamplerCase("places of one image", {3, 1, 3, 3}, 1, 1, Between(-1.2, 1.2, 2)));
+  RunCase(SamplerCase("no image", {0, 2, 3, 3}, 2, 2, Uniform(-1, 1)));
+  RunCase(SamplerCase("no place", {2, 2, 3, 3}, 0, 2, Uniform(-1, 1)));
 }
 
 TEST_CASE("BilinearSampler: narrow types") {
   // Positions that float16 and bfloat16 represent.
-  OperatorCase c = Case("quarters", {1, 2, 5, 5}, 2, 3,
-                        Cycle({-0.875, -0.125, 0.375, 0.625, 0.875, -0.375, 1.25, -1.125}));
+  OperatorCase c = SamplerCase("quarters", {1, 2, 5, 5}, 2, 3,
+                               Cycle({-0.875, -0.125, 0.375, 0.625, 0.875, -0.375, 1.25, -1.125}));
   c.types = kAllFloatingTypes;
   RunCase(c);
 }
 
 TEST_CASE("BilinearSampler: places far outside") {
-  OperatorCase c = Case("far", {1, 2, 3, 4}, 2, 2, Cycle({-30, 1e30, HUGE_VAL, -HUGE_VAL, 7}));
+  OperatorCase c =
+      SamplerCase("far", {1, 2, 3, 4}, 2, 2, Cycle({-30, 1e30, HUGE_VAL, -HUGE_VAL, 7}));
   c.forward = [](const Arrays&, const Arrays&) { return Arrays{Values(8, 0.0)}; };
   c.gradient = [](const Arrays&, const Arrays&, const Arrays&) {
     return Arrays{Values(24, 0.0), Values(8, 0.0)};
@@ -86,13 +87,13 @@ TEST_CASE("BilinearSampler: places far outside") {
 }
 
 TEST_CASE("BilinearSampler: many places") {
-  OperatorCase c = Case("many", {10, 10, 3, 3}, 16, 22, Between(-1.3, 1.3, 2));
+  OperatorCase c = SamplerCase("many", {10, 10, 3, 3}, 16, 22, Between(-1.3, 1.3, 2));
   c.types = {DType::kFloat32};
   RunCase(c);
 }
 
 TEST_CASE("BilinearSampler: an infinite element beside a place") {
-  OperatorCase c = Case("infinite", {1, 1, 3, 3}, 1, 3, Cycle({-1, 0, 0, 0, 0, 1}));
+  OperatorCase c = SamplerCase("infinite", {1, 1, 3, 3}, 1, 3, Cycle({-1, 0, 0, 0, 0, 1}));
   const double infinity = std::numeric_limits<double>::infinity();
   // At rows 1, 1 and 2, and at columns 0, 1 and 1.
   c.inputs[0] = Cycle({1, infinity, 2, 3, 4, infinity, 5, 6, -infinity});
@@ -102,7 +103,7 @@ TEST_CASE("BilinearSampler: an infinite element beside a place") {
 }
 
 TEST_CASE("BilinearSampler: a place that is NaN gives NaN") {
-  OperatorCase c = Case("NaN", {1, 1, 2, 2}, 1, 1, Cycle({std::nan("")}));
+  OperatorCase c = SamplerCase("NaN", {1, 1, 2, 2}, 1, 1, Cycle({std::nan("")}));
   c.forward = [](const Arrays&, const Arrays&) { return Arrays{{std::nan("")}}; };
   c.backward = false;
   RunCase(c);

@@ -6,7 +6,7 @@
 namespace mxtrain::test {
 namespace {
 
-void Examine(const TShape& shape, const Values& index, int64_t size) {
+void ExamineBooleanMask(const TShape& shape, const Values& index, int64_t size) {
   OperatorCase c;
   c.op = "_contrib_boolean_mask";
   c.name = format("boolean_mask {} to {}", shape.ToString(), size);
@@ -39,11 +39,11 @@ void Examine(const TShape& shape, const Values& index, int64_t size) {
 }
 
 TEST_CASE("boolean_mask") {
-  Examine({5, 3}, {0, 1, 0, -2, 0.5}, 3);  // as many as are chosen
-  Examine({5, 2, 2}, {0, 1, 0, 1, 0}, 4);  // zeros after them
-  Examine({6}, {1, 1, 0, 1, 1, 0}, 2);     // more are chosen
-  Examine({3, 2}, {0, 0, 0}, 2);           // none
-  Examine({1, 4}, {1}, 1);
+  ExamineBooleanMask({5, 3}, {0, 1, 0, -2, 0.5}, 3);  // as many as are chosen
+  ExamineBooleanMask({5, 2, 2}, {0, 1, 0, 1, 0}, 4);  // zeros after them
+  ExamineBooleanMask({6}, {1, 1, 0, 1, 1, 0}, 2);     // more are chosen
+  ExamineBooleanMask({3, 2}, {0, 0, 0}, 2);           // none
+  ExamineBooleanMask({1, 4}, {1}, 1);
 }
 
 TEST_CASE("boolean_mask: a row that is not chosen may be infinite") {

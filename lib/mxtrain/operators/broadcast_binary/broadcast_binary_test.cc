@@ -5,16 +5,15 @@
 #include <cmath>
 
 #include "mxtrain/device/blocked_layout.h"
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-using Function = double (*)(double, double);
-
 // f of the elements of a and b that belong to each index of the common shape.
 Values Broadcast(const TShape& a_shape, const Values& a, const TShape& b_shape, const Values& b,
-                 Function f) {
+                 BinaryFunction f) {
   TShape whole = a_shape;
   for (int i = 0; i < whole.ndim(); ++i) whole[i] = std::max(a_shape[i], b_shape[i]);
   Values out;
@@ -33,7 +32,8 @@ Values Broadcast(const TShape& a_shape, const Values& a, const TShape& b_shape, 
   return out;
 }
 
-OperatorCase Case(const char* op, const TShape& a, const TShape& b, Function f) {
+OperatorCase BroadcastBinaryCase(const char* op, const TShape& a, const TShape& b,
+                                 BinaryFunction f) {
   OperatorCase c;
   c.name = format("{} of {} and {}", op, a.ToString(), b.ToString());
   c.op = op;
@@ -51,7 +51,7 @@ TEST_CASE("axes of length one are repeated, and summed over in the gradient") {
                   high = Cycle({-1, -0.5, 1.25, 1.5, 0.5, 2, -1.75});
   const struct {
     const char* op;
-    Function f;
+    BinaryFunction f;
     Generator a, b;
   } cases[] = {
       {"broadcast_add", [](double a, double b) { return a + b; }, low, high},
@@ -72,7 +72,7 @@ TEST_CASE("axes of length one are repeated, and summed over in the gradient") {
        low, high},
   };
   for (const auto& t : cases) {
-    OperatorCase c = Case(t.op, {2, 1, 3}, {1, 4, 3}, t.f);
+    OperatorCase c = BroadcastBinaryCase(t.op, {2, 1, 3}, {1, 4, 3}, t.f);
     c.inputs = {t.a, t.b};
     RunCase(c);
     c.name += ", equal shapes";
@@ -89,7 +89,7 @@ TEST_CASE("axes of length one are repeated, and summed over in the gradient") {
 TEST_CASE("images and their channels in every layout") {
   const struct {
     const char* op;
-    Function f;
+    BinaryFunction f;
   } cases[] = {{"broadcast_add", [](double a, double b) { return a + b; }},
                {"broadcast_sub", [](double a, double b) { return a - b; }},
                {"broadcast_mul", [](double a, double b) { return a * b; }},
@@ -104,7 +104,7 @@ TEST_CASE("images and their channels in every layout") {
       {{2, 16, 1, 1}, {2, 16, 1, 1}}};
   for (const auto& [op, f] : cases) {
     for (const auto& [a, b] : shapes) {
-      OperatorCase c = Case(op, a, b, f);
+      OperatorCase c = BroadcastBinaryCase(op, a, b, f);
       c.inputs = {Cycle({-1.5, 0.25, 1.75, -0.25, 0.75}),
                   Cycle({-1, -0.5, 1.25, 1.5, 0.5, 2, -1.75})};
       c.tolerance = {256, "sums of thirty terms of up to seven"};
@@ -116,7 +116,7 @@ TEST_CASE("images and their channels in every layout") {
 TEST_CASE("sums over large images in every layout") {
   const auto product = [](double a, double b) { return a * b; };
   const TShape image = {1, 8, 64, 96}, gate = {1, 8, 1, 1};
-  OperatorCase c = Case("broadcast_mul", image, gate, product);
+  OperatorCase c = BroadcastBinaryCase("broadcast_mul", image, gate, product);
   c.inputs = {Uniform(-2, 2)};
   c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
     Values sums(8, 0.0);

@@ -19,8 +19,8 @@ Values Repeated(const Values& x, const TShape& shape, const TShape& out) {
   return y;
 }
 
-OperatorCase Case(const char* op, const Kwargs& kwargs, const std::vector<TShape>& shapes,
-                  const TShape& out) {
+OperatorCase BroadcastToCase(const char* op, const Kwargs& kwargs,
+                             const std::vector<TShape>& shapes, const TShape& out) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} from {} to {}", op, shapes[0].ToString(), out.ToString());
@@ -37,16 +37,17 @@ OperatorCase Case(const char* op, const Kwargs& kwargs, const std::vector<TShape
 }
 
 TEST_CASE("broadcast_axis, broadcast_to and broadcast_like") {
+  RunCase(BroadcastToCase("broadcast_axis", {{"axis", "(0, -1)"}, {"size", "(2, 5)"}}, {{1, 3, 1}},
+                          {2, 3, 5}));
   RunCase(
-      Case("broadcast_axis", {{"axis", "(0, -1)"}, {"size", "(2, 5)"}}, {{1, 3, 1}}, {2, 3, 5}));
-  RunCase(Case("broadcast_axes", {{"axis", "1"}, {"size", "4"}}, {{2, 1, 3}}, {2, 4, 3}));
-  RunCase(Case("broadcast_axis", {}, {{2, 1, 3}}, {2, 1, 3}));
-  RunCase(Case("broadcast_to", {{"shape", "(2, 0, 4)"}}, {{1, 3, 1}}, {2, 3, 4}));
-  RunCase(Case("broadcast_to", {{"shape", "(2, 4, 5)"}}, {{1, 1, 1}}, {2, 4, 5}));
-  RunCase(Case("broadcast_to", {{"shape", "(0, 3, 2)"}}, {{0, 3, 1}}, {0, 3, 2}));
-  RunCase(Case("broadcast_like", {}, {{1, 3, 1}, {2, 3, 4}}, {2, 3, 4}));
-  RunCase(Case("broadcast_like", {{"lhs_axes", "(0,)"}, {"rhs_axes", "(-1,)"}}, {{1, 3, 1}, {4, 2}},
-               {2, 3, 1}));
+      BroadcastToCase("broadcast_axes", {{"axis", "1"}, {"size", "4"}}, {{2, 1, 3}}, {2, 4, 3}));
+  RunCase(BroadcastToCase("broadcast_axis", {}, {{2, 1, 3}}, {2, 1, 3}));
+  RunCase(BroadcastToCase("broadcast_to", {{"shape", "(2, 0, 4)"}}, {{1, 3, 1}}, {2, 3, 4}));
+  RunCase(BroadcastToCase("broadcast_to", {{"shape", "(2, 4, 5)"}}, {{1, 1, 1}}, {2, 4, 5}));
+  RunCase(BroadcastToCase("broadcast_to", {{"shape", "(0, 3, 2)"}}, {{0, 3, 1}}, {0, 3, 2}));
+  RunCase(BroadcastToCase("broadcast_like", {}, {{1, 3, 1}, {2, 3, 4}}, {2, 3, 4}));
+  RunCase(BroadcastToCase("broadcast_like", {{"lhs_axes", "(0,)"}, {"rhs_axes", "(-1,)"}},
+                          {{1, 3, 1}, {4, 2}}, {2, 3, 1}));
 }
 
 TEST_CASE("broadcast_axis, broadcast_to and broadcast_like: mismatched shapes") {

@@ -11,7 +11,7 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(DType to, const TShape& shape) {
+OperatorCase CastCase(DType to, const TShape& shape) {
   OperatorCase c;
   c.name = format("cast to {}", NameOf(to));
   c.op = "Cast";
@@ -28,8 +28,8 @@ OperatorCase Case(DType to, const TShape& shape) {
 TEST_CASE("Cast between floating types rounds once, and so does its gradient") {
   for (const TShape& shape :
        {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 19, 3, 3}, TShape{20011}}) {
-    for (DType to : {DType::kFloat32, DType::kFloat64}) RunCase(Case(to, shape));
-    OperatorCase c = Case(DType::kBfloat16, shape);
+    for (DType to : {DType::kFloat32, DType::kFloat64}) RunCase(CastCase(to, shape));
+    OperatorCase c = CastCase(DType::kBfloat16, shape);
     c.must_accept = {"simd"};
     c.tolerance = {65536, "half of the last bit of bfloat16, in float epsilons"};
     RunCase(c);
@@ -42,7 +42,7 @@ TEST_CASE("Cast between floating types rounds once, and so does its gradient") {
 TEST_CASE("Cast rounds to the nearest bfloat16, ties to even, and keeps NaN and infinity") {
   const double inf = std::numeric_limits<double>::infinity(),
                nan = std::numeric_limits<double>::quiet_NaN();
-  OperatorCase c = Case(DType::kBfloat16, {9});
+  OperatorCase c = CastCase(DType::kBfloat16, {9});
   c.types = {DType::kFloat32};
   c.inputs = {
       Cycle({1, 1 + 0x1p-8, 1 + 3 * 0x1p-8, 1 + 0x1p-8 + 0x1p-20, -0.0, inf, -inf, nan, 3.4e38})};
@@ -137,7 +137,7 @@ TEST_CASE("Cast to whole numbers truncates fractions and saturates") {
       {DType::kInt32, {1, -1, 255, 300, -3, 2147483647, -2147483648.0, 0}},
       {DType::kInt64, {1, -1, 255, 300, -3, 0x1p63, -0x1p63, 0}}};
   for (const auto& [type, y] : expected) {
-    OperatorCase c = Case(type, {8});
+    OperatorCase c = CastCase(type, {8});
     c.types = {DType::kFloat32, DType::kFloat64};
     c.inputs = {Cycle(x)};
     c.forward = [&y = y](const Arrays&, const Arrays&) { return Arrays{y}; };
@@ -149,7 +149,7 @@ TEST_CASE("Cast to whole numbers truncates fractions and saturates") {
 
 TEST_CASE("Cast of whole numbers") {
   for (DType to : {DType::kFloat32, DType::kBfloat16, DType::kFloat16, DType::kInt64}) {
-    OperatorCase c = Case(to, {6});
+    OperatorCase c = CastCase(to, {6});
     c.types = {DType::kUint8, DType::kInt32, DType::kInt64};
     c.inputs = {Cycle({0, 1, 2, 7, 100, 128})};
     c.backward = false;

@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Clip() {
+OperatorCase ClipCase() {
   OperatorCase c;
   c.name = c.op = "clip";
   c.kwargs = {{"a_min", "-0.5"}, {"a_max", "1"}};
@@ -24,11 +24,11 @@ OperatorCase Clip() {
 }
 
 TEST_CASE("clip") {
-  RunCase(Clip());
+  RunCase(ClipCase());
 }
 
 TEST_CASE("the gradient of clip passes at the bounds") {
-  OperatorCase c = Clip();
+  OperatorCase c = ClipCase();
   c.shapes = {TShape{4}};
   c.inputs = {Cycle({-0.5, 1, -1, 2})};
   c.gradient = [](const Arrays&, const Arrays&, const Arrays& head) {

@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(const std::vector<TShape>& shapes, int dim) {
+OperatorCase ConcatCase(const std::vector<TShape>& shapes, int dim) {
   OperatorCase c;
   c.name = format("Concat of {} along {}", shapes.size(), dim);
   c.op = "Concat";
@@ -34,26 +34,26 @@ OperatorCase Case(const std::vector<TShape>& shapes, int dim) {
 }
 
 TEST_CASE("Concat") {
-  RunCase(Case({{3, 2}, {3, 4}, {3, 1}}, 1));
-  RunCase(Case({{3, 2}}, 1));
-  RunCase(Case({{3, 2}, {5, 2}}, 0));
-  RunCase(Case({{2, 3, 4, 5}, {2, 7, 4, 5}}, 1));
-  RunCase(Case({{2, 3, 4}, {2, 3, 1}}, -1));
-  RunCase(Case({{2, 3, 4}, {2, 2, 4}}, -2));
-  RunCase(Case({{2, 0}, {2, 3}}, 1));
-  RunCase(Case({{0, 1}, {0, 3}}, 1));
-  RunCase(Case({{120, 2}, {120, 1}, {120, 2}}, -1));
+  RunCase(ConcatCase({{3, 2}, {3, 4}, {3, 1}}, 1));
+  RunCase(ConcatCase({{3, 2}}, 1));
+  RunCase(ConcatCase({{3, 2}, {5, 2}}, 0));
+  RunCase(ConcatCase({{2, 3, 4, 5}, {2, 7, 4, 5}}, 1));
+  RunCase(ConcatCase({{2, 3, 4}, {2, 3, 1}}, -1));
+  RunCase(ConcatCase({{2, 3, 4}, {2, 2, 4}}, -2));
+  RunCase(ConcatCase({{2, 0}, {2, 3}}, 1));
+  RunCase(ConcatCase({{0, 1}, {0, 3}}, 1));
+  RunCase(ConcatCase({{120, 2}, {120, 1}, {120, 2}}, -1));
 }
 
 // Of rows of 16 bytes, which a GPU copies in one launch, sixteen arrays at most.
 TEST_CASE("Concat of rows of words") {
-  RunCase(Case({{5, 8}, {5, 24}, {5, 16}}, 1));
-  RunCase(Case({{2, 8, 3, 5}, {2, 3, 3, 5}, {2, 16, 3, 5}}, 1));  // one that is not
-  RunCase(Case({{16}, {8}, {24}}, 0));
-  RunCase(Case({{3, 8}, {0, 8}, {2, 8}}, 0));
+  RunCase(ConcatCase({{5, 8}, {5, 24}, {5, 16}}, 1));
+  RunCase(ConcatCase({{2, 8, 3, 5}, {2, 3, 3, 5}, {2, 16, 3, 5}}, 1));  // one that is not
+  RunCase(ConcatCase({{16}, {8}, {24}}, 0));
+  RunCase(ConcatCase({{3, 8}, {0, 8}, {2, 8}}, 0));
   std::vector<TShape> many;
   for (int i = 0; i < 35; ++i) many.push_back({3, 8 * (1 + i % 3)});
-  RunCase(Case(many, 1));
+  RunCase(ConcatCase(many, 1));
 }
 
 TEST_CASE("Concat of one array is an alias") {
@@ -67,10 +67,10 @@ TEST_CASE("Concat of one array is an alias") {
 // Offered images in blocks of eight channels: those whose blocks can be joined keep the layout,
 // others are plain.
 TEST_CASE("Concat of blocks of channels") {
-  RunCase(Case({{2, 8, 3, 5}, {2, 24, 3, 5}, {2, 16, 3, 5}}, 1));
-  RunCase(Case({{2, 8, 3, 5}, {2, 4, 3, 5}, {2, 4, 3, 5}}, 1));
-  RunCase(Case({{2, 8, 3, 5}, {1, 8, 3, 5}}, 0));
-  RunCase(Case({{2, 8, 3, 5}, {2, 8, 1, 5}}, 2));
+  RunCase(ConcatCase({{2, 8, 3, 5}, {2, 24, 3, 5}, {2, 16, 3, 5}}, 1));
+  RunCase(ConcatCase({{2, 8, 3, 5}, {2, 4, 3, 5}, {2, 4, 3, 5}}, 1));
+  RunCase(ConcatCase({{2, 8, 3, 5}, {1, 8, 3, 5}}, 0));
+  RunCase(ConcatCase({{2, 8, 3, 5}, {2, 8, 1, 5}}, 2));
   const auto layout = [](const std::vector<TShape>& shapes, int dim) {
     const auto property = TestRegistry().Create(
         "Concat", {{"num_args", format("{}", shapes.size())}, {"dim", format("{}", dim)}});

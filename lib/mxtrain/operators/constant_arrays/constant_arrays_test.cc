@@ -9,7 +9,8 @@
 namespace mxtrain::test {
 namespace {
 
-void Examine(const std::string& op, Kwargs kwargs, const Values& expected, const TShape& shape) {
+void ExamineConstant(const std::string& op, Kwargs kwargs, const Values& expected,
+                     const TShape& shape) {
   for (const char* dtype : {"float32", "float64", "bfloat16", "int32"}) {
     OperatorCase c;
     c.op = op;
@@ -32,27 +33,28 @@ void Examine(const std::string& op, Kwargs kwargs, const Values& expected, const
 }
 
 TEST_CASE("constant arrays: one value") {
-  Examine("_zeros", {{"shape", "(2, 3)"}}, Values(6, 0.0), {2, 3});
-  Examine("_ones", {{"shape", "(3,)"}}, Values(3, 1.0), {3});
-  Examine("_full", {{"shape", "(2, 1, 2)"}, {"value", "-2.5"}}, Values(4, -2.5), {2, 1, 2});
+  ExamineConstant("_zeros", {{"shape", "(2, 3)"}}, Values(6, 0.0), {2, 3});
+  ExamineConstant("_ones", {{"shape", "(3,)"}}, Values(3, 1.0), {3});
+  ExamineConstant("_full", {{"shape", "(2, 1, 2)"}, {"value", "-2.5"}}, Values(4, -2.5), {2, 1, 2});
 }
 
 TEST_CASE("constant arrays: ranges") {
-  Examine("_arange", {{"start", "3"}}, {0, 1, 2}, {3});
-  Examine("_arange", {{"start", "2"}, {"stop", "3.1"}, {"step", "0.5"}}, {2, 2.5, 3}, {3});
-  Examine("_arange", {{"start", "2"}, {"stop", "-1"}, {"step", "-1.5"}}, {2, 0.5}, {2});
-  Examine("_arange", {{"start", "1"}, {"stop", "3"}, {"repeat", "2"}}, {1, 1, 2, 2}, {4});
-  Examine("_arange", {{"start", "1"}, {"stop", "1"}}, {}, {0});
-  Examine("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "5"}}, {1, 1.25, 1.5, 1.75, 2}, {5});
-  Examine("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "4"}, {"endpoint", "False"}},
-          {1, 1.25, 1.5, 1.75}, {4});
-  Examine("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "1"}}, {1}, {1});
+  ExamineConstant("_arange", {{"start", "3"}}, {0, 1, 2}, {3});
+  ExamineConstant("_arange", {{"start", "2"}, {"stop", "3.1"}, {"step", "0.5"}}, {2, 2.5, 3}, {3});
+  ExamineConstant("_arange", {{"start", "2"}, {"stop", "-1"}, {"step", "-1.5"}}, {2, 0.5}, {2});
+  ExamineConstant("_arange", {{"start", "1"}, {"stop", "3"}, {"repeat", "2"}}, {1, 1, 2, 2}, {4});
+  ExamineConstant("_arange", {{"start", "1"}, {"stop", "1"}}, {}, {0});
+  ExamineConstant("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "5"}},
+                  {1, 1.25, 1.5, 1.75, 2}, {5});
+  ExamineConstant("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "4"}, {"endpoint", "False"}},
+                  {1, 1.25, 1.5, 1.75}, {4});
+  ExamineConstant("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "1"}}, {1}, {1});
 }
 
 TEST_CASE("constant arrays: diagonals") {
-  Examine("_eye", {{"N", "2"}}, {1, 0, 0, 1}, {2, 2});
-  Examine("_eye", {{"N", "2"}, {"M", "3"}, {"k", "1"}}, {0, 1, 0, 0, 0, 1}, {2, 3});
-  Examine("_eye", {{"N", "3"}, {"M", "2"}, {"k", "-1"}}, {0, 0, 1, 0, 0, 1}, {3, 2});
+  ExamineConstant("_eye", {{"N", "2"}}, {1, 0, 0, 1}, {2, 2});
+  ExamineConstant("_eye", {{"N", "2"}, {"M", "3"}, {"k", "1"}}, {0, 1, 0, 0, 0, 1}, {2, 3});
+  ExamineConstant("_eye", {{"N", "3"}, {"M", "2"}, {"k", "-1"}}, {0, 0, 1, 0, 0, 1}, {3, 2});
 }
 
 // Of data whose elements nobody reads, in every layout.

@@ -11,7 +11,7 @@ namespace mxtrain::test {
 namespace {
 
 // Sequences and volumes: every product of the definition, with gradients of its factors.
-struct AnyNet {
+struct AnyConvolution {
   TShape data, kernel, stride, pad, dilate;
   int64_t filters = 1, groups = 1;
   bool bias = true;
@@ -53,7 +53,8 @@ struct AnyNet {
   }
 };
 
-void RunAny(const std::string& name, const AnyNet& net, std::vector<std::string> must_accept) {
+void RunAnyConvolution(const std::string& name, const AnyConvolution& net,
+                       std::vector<std::string> must_accept) {
   OperatorCase c;
   c.name = "convolution, " + name;
   c.op = "Convolution";
@@ -105,31 +106,35 @@ void RunAny(const std::string& name, const AnyNet& net, std::vector<std::string>
 }
 
 TEST_CASE("Convolution: sequences") {
-  RunAny("sequence", {{2, 16, 9}, {3}, {1}, {1}, {1}, 16}, {"ref", "onednn"});
-  RunAny("sequence, strided and dilated", {{2, 8, 13}, {4}, {2}, {3}, {2}, 8}, {"ref", "onednn"});
-  RunAny("sequence of one channel", {{3, 1, 20}, {5}, {3}, {0}, {1}, 7}, {"ref"});
-  RunAny("sequence in groups", {{1, 6, 8}, {3}, {1}, {1}, {1}, 4, 2, false}, {"ref"});
-  RunAny("no sequences", {{0, 3, 8}, {3}, {1}, {1}, {1}, 4}, {"ref"});
+  RunAnyConvolution("sequence", {{2, 16, 9}, {3}, {1}, {1}, {1}, 16}, {"ref", "onednn"});
+  RunAnyConvolution("sequence, strided and dilated", {{2, 8, 13}, {4}, {2}, {3}, {2}, 8},
+                    {"ref", "onednn"});
+  RunAnyConvolution("sequence of one channel", {{3, 1, 20}, {5}, {3}, {0}, {1}, 7}, {"ref"});
+  RunAnyConvolution("sequence in groups", {{1, 6, 8}, {3}, {1}, {1}, {1}, 4, 2, false}, {"ref"});
+  RunAnyConvolution("no sequences", {{0, 3, 8}, {3}, {1}, {1}, {1}, 4}, {"ref"});
 }
 
 TEST_CASE("Convolution: volumes") {
-  RunAny("volume", {{1, 16, 4, 5, 3}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 16},
-         {"ref", "onednn"});
-  RunAny("uneven volume",
-         {{2, 3, 5, 4, 7}, {2, 3, 4}, {2, 1, 3}, {1, 0, 2}, {1, 1, 2}, 5, 1, false}, {"ref"});
-  RunAny("volume in groups", {{1, 4, 3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 6, 2},
-         {"ref"});
+  RunAnyConvolution("volume", {{1, 16, 4, 5, 3}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 16},
+                    {"ref", "onednn"});
+  RunAnyConvolution("uneven volume",
+                    {{2, 3, 5, 4, 7}, {2, 3, 4}, {2, 1, 3}, {1, 0, 2}, {1, 1, 2}, 5, 1, false},
+                    {"ref"});
+  RunAnyConvolution("volume in groups",
+                    {{1, 4, 3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, 6, 2}, {"ref"});
 }
 
 TEST_CASE("Convolution: padding of one side") {
-  RunAny("after the data, as TensorFlow pads",
-         {{2, 16, 6, 6}, {3, 3}, {2, 2}, {0, 0}, {1, 1}, 16, 1, true, {1, 1}}, {"ref", "onednn"});
-  RunAny("uneven", {{1, 8, 5, 7}, {3, 2}, {1, 2}, {2, 0}, {1, 2}, 8, 1, false, {0, 3}},
-         {"ref", "onednn"});
-  RunAny("before a sequence", {{2, 16, 9}, {4}, {1}, {3}, {1}, 16, 1, true, {0}},
-         {"ref", "onednn"});
-  RunAny("depthwise", {{1, 16, 6, 6}, {3, 3}, {2, 2}, {0, 1}, {1, 1}, 16, 16, true, {1, 0}},
-         {"ref", "grouped"});
+  RunAnyConvolution("after the data, as TensorFlow pads",
+                    {{2, 16, 6, 6}, {3, 3}, {2, 2}, {0, 0}, {1, 1}, 16, 1, true, {1, 1}},
+                    {"ref", "onednn"});
+  RunAnyConvolution("uneven", {{1, 8, 5, 7}, {3, 2}, {1, 2}, {2, 0}, {1, 2}, 8, 1, false, {0, 3}},
+                    {"ref", "onednn"});
+  RunAnyConvolution("before a sequence", {{2, 16, 9}, {4}, {1}, {3}, {1}, 16, 1, true, {0}},
+                    {"ref", "onednn"});
+  RunAnyConvolution("depthwise",
+                    {{1, 16, 6, 6}, {3, 3}, {2, 2}, {0, 1}, {1, 1}, 16, 16, true, {1, 0}},
+                    {"ref", "grouped"});
   const auto conv = TestRegistry().Create(
       "Convolution",
       {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "(0, 1, 1, 2)"}, {"no_bias", "True"}});
@@ -151,7 +156,7 @@ TEST_CASE("Convolution: padding of one side") {
 }
 
 TEST_CASE("_ConvolutionActivation: sequences, in inference") {
-  const AnyNet net{{2, 16, 9}, {3}, {1}, {1}, {1}, 16};
+  const AnyConvolution net{{2, 16, 9}, {3}, {1}, {1}, {1}, 16};
   OperatorCase c;
   c.name = "sequence, relu";
   c.op = "_ConvolutionActivation";

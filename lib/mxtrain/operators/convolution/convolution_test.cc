@@ -12,10 +12,8 @@
 namespace mxtrain::test {
 namespace {
 
-using Net = ConvolutionNet;
-
-void Run(const std::string& name, const Net& net,
-         const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
+void RunConvolution(const std::string& name, const ConvolutionNet& net,
+                    const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
   OperatorCase c = CaseOf(name, net);
   c.must_accept = must_accept;
   // A kernel for the gradient of the weights only.
@@ -24,41 +22,45 @@ void Run(const std::string& name, const Net& net,
 }
 
 TEST_CASE("Convolution: kernels, strides, pads") {
-  Run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
-  Run("1x1", {.data = {2, 16, 4, 4}, .kernel = {1, 1}, .filters = 8, .bias = false});
-  Run("channels that are not a multiple of a block",
-      {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13});
-  Run("uneven in every parameter",
+  RunConvolution("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16});
+  RunConvolution("1x1", {.data = {2, 16, 4, 4}, .kernel = {1, 1}, .filters = 8, .bias = false});
+  RunConvolution("channels that are not a multiple of a block",
+                 {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 13});
+  RunConvolution(
+      "uneven in every parameter",
       {.data = {1, 8, 9, 7}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}, .filters = 8});
-  Run("dilated",
+  RunConvolution(
+      "dilated",
       {.data = {1, 8, 9, 8}, .kernel = {3, 2}, .pad = {2, 1}, .dilate = {2, 3}, .filters = 8});
-  Run("rows that no window reaches",
-      {.data = {1, 8, 6, 6}, .kernel = {1, 1}, .stride = {3, 2}, .filters = 8});
+  RunConvolution("rows that no window reaches",
+                 {.data = {1, 8, 6, 6}, .kernel = {1, 1}, .stride = {3, 2}, .filters = 8});
 }
 
 TEST_CASE("Convolution: first layers") {
-  Run("one channel", {.data = {2, 1, 8, 8}, .kernel = {5, 5}, .filters = 20});
-  Run("three channels",
+  RunConvolution("one channel", {.data = {2, 1, 8, 8}, .kernel = {5, 5}, .filters = 20});
+  RunConvolution(
+      "three channels",
       {.data = {2, 3, 9, 9}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16});
 }
 
 TEST_CASE("Convolution: few channels, image-blocked") {
   const std::vector<std::string> kernels = {"ref", "image_blocked"};
-  Run("one channel", {.data = {16, 1, 7, 6}, .kernel = {5, 5}, .filters = 5}, kernels);
-  Run("an odd number of vectors, uneven windows",
-      {.data = {48, 3, 4, 5}, .kernel = {2, 3}, .filters = 11}, kernels);
-  Run("padding on all sides",
+  RunConvolution("one channel", {.data = {16, 1, 7, 6}, .kernel = {5, 5}, .filters = 5}, kernels);
+  RunConvolution("an odd number of vectors, uneven windows",
+                 {.data = {48, 3, 4, 5}, .kernel = {2, 3}, .filters = 11}, kernels);
+  RunConvolution(
+      "padding on all sides",
       {.data = {16, 5, 4, 3}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 9, .bias = false},
       kernels);
-  Run("more padding than image",
-      {.data = {32, 2, 2, 1}, .kernel = {5, 7}, .pad = {3, 4}, .filters = 3}, kernels);
-  Run("a wide filter", {.data = {16, 2, 3, 9}, .kernel = {1, 8}, .pad = {0, 2}, .filters = 11},
-      kernels);
+  RunConvolution("more padding than image",
+                 {.data = {32, 2, 2, 1}, .kernel = {5, 7}, .pad = {3, 4}, .filters = 3}, kernels);
+  RunConvolution("a wide filter",
+                 {.data = {16, 2, 3, 9}, .kernel = {1, 8}, .pad = {0, 2}, .filters = 11}, kernels);
 }
 
 // Central differences would take minutes for shapes of a useful size. Tolerance: Winograd's sums
 // have up to four times the rounding error of plain ones.
-void RunWinograd(const std::string& name, const Net& net, bool inference = false) {
+void RunWinograd(const std::string& name, const ConvolutionNet& net, bool inference = false) {
   OperatorCase c = CaseOf(name, net);
   c.types = {DType::kFloat32};
   c.must_accept = {"ref", "onednn"};
@@ -104,29 +106,32 @@ TEST_CASE("Convolution: Winograd in inference, with prepacked weights") {
 }
 
 TEST_CASE("Convolution: groups") {
-  Run("two groups",
+  RunConvolution(
+      "two groups",
       {.data = {2, 16, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 2});
-  Run("two groups of odd size",
+  RunConvolution(
+      "two groups of odd size",
       {.data = {2, 6, 4, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .groups = 2});
-  Run("depthwise",
+  RunConvolution(
+      "depthwise",
       {.data = {2, 16, 5, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .groups = 16},
       {"ref", "onednn", "grouped"});
-  Run("depthwise, odd",
-      {.data = {1, 5, 5, 5},
-       .kernel = {3, 3},
-       .pad = {1, 1},
-       .filters = 5,
-       .groups = 5,
-       .bias = false},
-      {"ref"});
-  Run("depthwise with two filters each",
-      {.data = {1, 4, 5, 5}, .kernel = {3, 3}, .filters = 8, .groups = 4}, {"ref"});
+  RunConvolution("depthwise, odd",
+                 {.data = {1, 5, 5, 5},
+                  .kernel = {3, 3},
+                  .pad = {1, 1},
+                  .filters = 5,
+                  .groups = 5,
+                  .bias = false},
+                 {"ref"});
+  RunConvolution("depthwise with two filters each",
+                 {.data = {1, 4, 5, 5}, .kernel = {3, 3}, .filters = 8, .groups = 4}, {"ref"});
 }
 
 TEST_CASE("Convolution: depthwise, by loops of its own") {
-  const auto run = [&](const std::string& name, Net net) {
+  const auto run = [&](const std::string& name, ConvolutionNet net) {
     net.filters = net.groups = net.data[1];
-    Run("depthwise, " + name, net, {"ref", "grouped"});
+    RunConvolution("depthwise, " + name, net, {"ref", "grouped"});
   };
   run("3x3", {.data = {2, 32, 5, 6}, .kernel = {3, 3}, .pad = {1, 1}});
   run("5x5, rows longer than a tile", {.data = {1, 16, 6, 19}, .kernel = {5, 5}, .pad = {2, 2}});
@@ -155,7 +160,8 @@ TEST_CASE("Convolution: depthwise, by loops of its own") {
 }
 
 // A kernel's answer to a request for a forward pass with the data in this layout, or "".
-std::string RefusalOf(const std::string& kernel, const Net& net, const std::string& layout) {
+std::string RefusalOf(const std::string& kernel, const ConvolutionNet& net,
+                      const std::string& layout) {
   const auto property = TestRegistry().Create("Convolution", CaseOf("", net).kwargs);
   const std::vector<TensorSpec> in = {{net.data, DType::kFloat32, {}},
                                       {CaseOf("", net).shapes[1], DType::kFloat32, {}}},
@@ -176,7 +182,7 @@ std::string RefusalOf(const std::string& kernel, const Net& net, const std::stri
 }
 
 TEST_CASE("Convolution: image blocks repay the reorders that they cost") {
-  Net net{.data = {32, 20, 28, 28}, .kernel = {1, 1}, .filters = 50, .bias = false};
+  ConvolutionNet net{.data = {32, 20, 28, 28}, .kernel = {1, 1}, .filters = 50, .bias = false};
   CHECK(RefusalOf("image_blocked", net, "") == "");
   CHECK(RefusalOf("image_blocked", net, "aBcd8b") == "data in blocks of channels already");
   net.kernel = {5, 5};  // 25 times the arithmetic
@@ -188,12 +194,12 @@ TEST_CASE("Convolution: image blocks repay the reorders that they cost") {
 TEST_CASE("Convolution: groups of few channels of bfloat16, with a float32 bias") {
   for (const int64_t group : {1, 4}) {
     for (const int64_t channels : {16, 20}) {
-      Net net{.data = {2, channels, 5, 6},
-              .kernel = {5, 3},
-              .stride = {2, 1},
-              .pad = {2, 1},
-              .filters = channels,
-              .groups = channels / group};
+      ConvolutionNet net{.data = {2, channels, 5, 6},
+                         .kernel = {5, 3},
+                         .stride = {2, 1},
+                         .pad = {2, 1},
+                         .filters = channels,
+                         .groups = channels / group};
       OperatorCase c =
           CaseOf(format("bfloat16, {} channels in groups of {}", channels, group), net);
       c.types = {DType::kBfloat16};
@@ -207,10 +213,10 @@ TEST_CASE("Convolution: groups of few channels, by loops of their own") {
   for (const int64_t group : {2, 4, 8}) {
     std::vector<std::string> kernels = {"ref"};
     if (group <= 4 || __builtin_cpu_supports("avx2")) kernels.push_back("grouped");
-    const auto run = [&](const std::string& name, Net net) {
+    const auto run = [&](const std::string& name, ConvolutionNet net) {
       net.filters = net.data[1];
       net.groups = net.data[1] / group;
-      Run(format("groups of {}, {}", group, name), net, kernels);
+      RunConvolution(format("groups of {}, {}", group, name), net, kernels);
     };
     run("3x3", {.data = {2, 32, 4, 11}, .kernel = {3, 3}, .pad = {1, 1}});
     run("strided, channels that fill no block",
@@ -220,8 +226,9 @@ TEST_CASE("Convolution: groups of few channels, by loops of their own") {
 }
 
 TEST_CASE("Convolution: small, empty, other types") {
-  Run("one of everything", {.data = {1, 1, 1, 1}, .kernel = {1, 1}, .filters = 1}, {"ref"});
-  Run("no images", {.data = {0, 3, 4, 4}, .kernel = {3, 3}, .filters = 2}, {"ref"});
+  RunConvolution("one of everything", {.data = {1, 1, 1, 1}, .kernel = {1, 1}, .filters = 1},
+                 {"ref"});
+  RunConvolution("no images", {.data = {0, 3, 4, 4}, .kernel = {3, 3}, .filters = 2}, {"ref"});
   OperatorCase c =
       CaseOf("narrow types", {.data = {1, 2, 4, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3});
   c.types = {DType::kFloat16, DType::kBfloat16};
@@ -230,7 +237,7 @@ TEST_CASE("Convolution: small, empty, other types") {
 
 // Products of bfloat16 are exact in float32; only sums and, once, the bfloat16 results are rounded.
 TEST_CASE("Convolution: bfloat16 with a float32 bias, by oneDNN if the processor supports it") {
-  const auto run = [](const std::string& name, const Net& net, bool always) {
+  const auto run = [](const std::string& name, const ConvolutionNet& net, bool always) {
     OperatorCase c = CaseOf("bfloat16, " + name, net);
     c.types = {DType::kBfloat16};
     if (net.bias) c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
@@ -289,44 +296,44 @@ TEST_CASE("_ConvolutionActivation: with and without sum") {
     for (bool sum : {false, true}) {
       const std::string name = std::string(act) + (sum ? " with sum" : "");
       const bool bias = !sum;
-      Run(name, {.data = {2, 16, 6, 5},
-                 .kernel = {3, 3},
-                 .pad = {1, 1},
-                 .filters = 16,
-                 .bias = bias,
-                 .act = act,
-                 .sum = sum});
-      Run(name + ", 1x1 strided", {.data = {2, 16, 5, 5},
-                                   .kernel = {1, 1},
-                                   .stride = {2, 2},
-                                   .filters = 32,
-                                   .act = act,
-                                   .sum = sum});
-      Run(name + ", depthwise",
-          {.data = {2, 16, 5, 5},
-           .kernel = {3, 3},
-           .pad = {1, 1},
-           .filters = 16,
-           .groups = 16,
-           .act = act,
-           .sum = sum},
-          {"ref", "grouped"});
-      Run(name + ", odd",
-          {.data = {1, 5, 4, 5},
-           .kernel = {2, 3},
-           .filters = 3,
-           .bias = bias,
-           .act = act,
-           .sum = sum},
-          {"ref"});
-      Run(name + ", few channels",
-          {.data = {32, 2, 5, 4},
-           .kernel = {3, 3},
-           .pad = {1, 1},
-           .filters = 3,
-           .act = act,
-           .sum = sum},
-          {"ref", "image_blocked"});
+      RunConvolution(name, {.data = {2, 16, 6, 5},
+                            .kernel = {3, 3},
+                            .pad = {1, 1},
+                            .filters = 16,
+                            .bias = bias,
+                            .act = act,
+                            .sum = sum});
+      RunConvolution(name + ", 1x1 strided", {.data = {2, 16, 5, 5},
+                                              .kernel = {1, 1},
+                                              .stride = {2, 2},
+                                              .filters = 32,
+                                              .act = act,
+                                              .sum = sum});
+      RunConvolution(name + ", depthwise",
+                     {.data = {2, 16, 5, 5},
+                      .kernel = {3, 3},
+                      .pad = {1, 1},
+                      .filters = 16,
+                      .groups = 16,
+                      .act = act,
+                      .sum = sum},
+                     {"ref", "grouped"});
+      RunConvolution(name + ", odd",
+                     {.data = {1, 5, 4, 5},
+                      .kernel = {2, 3},
+                      .filters = 3,
+                      .bias = bias,
+                      .act = act,
+                      .sum = sum},
+                     {"ref"});
+      RunConvolution(name + ", few channels",
+                     {.data = {32, 2, 5, 4},
+                      .kernel = {3, 3},
+                      .pad = {1, 1},
+                      .filters = 3,
+                      .act = act,
+                      .sum = sum},
+                     {"ref", "image_blocked"});
       RunWinograd(name + ", Winograd",
                   {.data = {2, 41, 15, 13},
                    .kernel = {3, 3},
@@ -358,18 +365,20 @@ void RunButOneDnn(const OperatorCase& c) {
 
 TEST_CASE("_ConvolutionActivation: a NaN passes the activations of our kernels") {
   for (const char* act : {"relu", "relu6"}) {
-    for (const Net& net :
-         {Net{.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act},
-          Net{.data = {2, 16, 5, 5}, .kernel = {1, 1}, .filters = 32, .act = act},
-          Net{.data = {2, 16, 5, 5},
+    for (const ConvolutionNet& net :
+         {ConvolutionNet{
+              .data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 16, .act = act},
+          ConvolutionNet{.data = {2, 16, 5, 5}, .kernel = {1, 1}, .filters = 32, .act = act},
+          ConvolutionNet{.data = {2, 16, 5, 5},
           .kernel = {3, 3},
           .pad = {1, 1},
           .filters = 16,
           .groups = 16,
           .act = act},
-          Net{.data = {1, 5, 4, 5}, .kernel = {2, 3}, .filters = 3, .act = act},
-          Net{.data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act},
-          Net{.data = {2, 41, 15, 13},
+          ConvolutionNet{.data = {1, 5, 4, 5}, .kernel = {2, 3}, .filters = 3, .act = act},
+          ConvolutionNet{
+              .data = {32, 2, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 3, .act = act},
+          ConvolutionNet{.data = {2, 41, 15, 13},
           .kernel = {3, 3},
           .pad = {1, 1},
           .filters = 50,
@@ -395,8 +404,8 @@ TEST_CASE("_ConvolutionActivation: no gradient, and no kernel that claims one") 
     CHECK_MESSAGE(!kernel.refusal.empty(), kernel.kernel);
 }
 
-std::shared_ptr<const OperatorProperty> Make(const Kwargs& kwargs,
-                                             const std::string& name = "Convolution") {
+std::shared_ptr<const OperatorProperty> MakeConvolution(const Kwargs& kwargs,
+                                                        const std::string& name = "Convolution") {
   return TestRegistry().Create(name, kwargs);
 }
 
@@ -421,7 +430,7 @@ TEST_CASE("Convolution: padding as TensorFlow's SAME") {
       if (key == "pad") value = "same";
     }
     c.forward = [s](const Arrays& in, const Arrays&) {
-      Net net{
+      ConvolutionNet net{
           .data = s.data, .kernel = s.kernel, .stride = s.stride, .dilate = s.dilate, .filters = 4};
       for (int i = 0; i < 2; ++i) net.data[2 + i] += s.pad[i] + s.pad[2 + i];
       Values padded(static_cast<size_t>(net.data.Size()));
@@ -435,15 +444,16 @@ TEST_CASE("Convolution: padding as TensorFlow's SAME") {
     };
     RunCase(c);
   }
-  const auto conv =
-      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "same"}, {"stride", "(2, 1)"}});
+  const auto conv = MakeConvolution(
+      {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "same"}, {"stride", "(2, 1)"}});
   std::vector<TShape> in{{1, 4, 7, -1}, TShape(), TShape()}, out{{-1, -1, -1, 9}}, aux;
   CHECK(conv->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{1, 4, 7, 9});
   CHECK(out[0] == TShape{1, 8, 4, 9});
-  CHECK(Make(conv->GetParams())->GetParams() == conv->GetParams());
-  CHECK_THROWS_AS(
-      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "same"}}, "Deconvolution"), Error);
+  CHECK(MakeConvolution(conv->GetParams())->GetParams() == conv->GetParams());
+  CHECK_THROWS_AS(MakeConvolution({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"pad", "same"}},
+                                  "Deconvolution"),
+                  Error);
 }
 
 // Sixteen channels are one block, so the axis order around it is open: oneDNN 3 distinguishes the
@@ -456,8 +466,8 @@ TEST_CASE("Convolution: oneDNN takes data in blocks, to and from a layer of one 
   REQUIRE(onednn);
   for (const auto& [from, to] : {std::pair<int64_t, int64_t>{32, 16}, {16, 96}, {192, 16}}) {
     CAPTURE(from);
-    const auto property =
-        Make({{"kernel", "(1, 1)"}, {"num_filter", std::to_string(to)}, {"no_bias", "True"}});
+    const auto property = MakeConvolution(
+        {{"kernel", "(1, 1)"}, {"num_filter", std::to_string(to)}, {"no_bias", "True"}});
     const std::vector<TensorSpec> in{{{2, from, 8, 8}, DType::kFloat32, Layout()},
                                      {{to, from, 1, 1}, DType::kFloat32, Layout()}};
     const std::vector<TensorSpec> out{{{2, to, 8, 8}, DType::kFloat32, Layout()}};
@@ -480,9 +490,9 @@ TEST_CASE("Convolution: oneDNN takes data in blocks, to and from a layer of one 
 }
 
 TEST_CASE("Convolution: shapes are inferred in both directions") {
-  const auto conv =
-      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "2"}, {"pad", "(1, 1)"}},
-           "Convolution_v1");
+  const auto conv = MakeConvolution(
+      {{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "2"}, {"pad", "(1, 1)"}},
+      "Convolution_v1");
   std::vector<TShape> in(3), out(1), aux;
   in[0] = {-1, 4, 10, 12};
   CHECK_FALSE(conv->InferShape(&in, &out, &aux));
@@ -498,7 +508,8 @@ TEST_CASE("Convolution: shapes are inferred in both directions") {
   CHECK(conv->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{5, 4, 7, 6});
 
-  const auto strided = Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(2, 2)"}});
+  const auto strided =
+      MakeConvolution({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(2, 2)"}});
   in = {{-1, 3, -1, -1}, TShape(), TShape()};
   out = {{5, 8, 7, 6}};
   CHECK_FALSE(strided->InferShape(&in, &out, &aux));
@@ -506,23 +517,27 @@ TEST_CASE("Convolution: shapes are inferred in both directions") {
 }
 
 TEST_CASE("Convolution: invalid parameters are rejected by name") {
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3, 3, 3)"}, {"num_filter", "8"}}),
+  CHECK_THROWS_WITH_AS(MakeConvolution({{"kernel", "(3, 3, 3, 3)"}, {"num_filter", "8"}}),
                        doctest::Contains("has 4 axes; expected one to three"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3,)"}, {"num_filter", "8"}, {"layout", "NCHW"}}),
-                       doctest::Contains("layout must be NCW for a kernel with 1 axes"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"layout", "NHWC"}}),
-                       doctest::Contains("NCHW"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "3"}}),
-                       doctest::Contains("num_group"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(1, 1, 1)"}}),
-                       doctest::Contains("stride"), Error);
+  CHECK_THROWS_WITH_AS(
+      MakeConvolution({{"kernel", "(3,)"}, {"num_filter", "8"}, {"layout", "NCHW"}}),
+      doctest::Contains("layout must be NCW for a kernel with 1 axes"), Error);
+  CHECK_THROWS_WITH_AS(
+      MakeConvolution({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"layout", "NHWC"}}),
+      doctest::Contains("NCHW"), Error);
+  CHECK_THROWS_WITH_AS(
+      MakeConvolution({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"num_group", "3"}}),
+      doctest::Contains("num_group"), Error);
+  CHECK_THROWS_WITH_AS(
+      MakeConvolution({{"kernel", "(3, 3)"}, {"num_filter", "8"}, {"stride", "(1, 1, 1)"}}),
+      doctest::Contains("stride"), Error);
   std::vector<TShape> in{{1, 1, 2, 2}, TShape(), TShape()}, out(1), aux;
   CHECK_THROWS_WITH_AS(
-      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux),
+      MakeConvolution({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux),
       doctest::Contains("exceeds"), Error);
   in = {{1, 4, 8, 8}, {8, 3, 3, 3}, TShape()};
   CHECK_THROWS_WITH_AS(
-      Make({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux),
+      MakeConvolution({{"kernel", "(3, 3)"}, {"num_filter", "8"}})->InferShape(&in, &out, &aux),
       doctest::Contains("weight"), Error);
 }
 

@@ -10,11 +10,9 @@
 namespace mxtrain::test {
 namespace {
 
-using Net = ConvolutionNet;
-
 // The gradients of _ConvolutionWithBatchNorm with gates_gradient: of data, weight [, bias], and of
 // what it is told of the batch norm.
-Arrays GatedBack(const Net& net, const Arrays& in, const Values& head) {
+Arrays GatedBack(const ConvolutionNet& net, const Arrays& in, const Values& head) {
   Arrays gradients = ConvolveBack(net, in[0], in[1], head);
   const size_t first = net.bias ? 3 : 2, channels = static_cast<size_t>(net.data[1]);
   const Values &x = in[first], &mean = in[first + 1], &inverse = in[first + 2],
@@ -33,10 +31,11 @@ Arrays GatedBack(const Net& net, const Arrays& in, const Values& head) {
 }
 
 TEST_CASE("_ConvolutionWithBatchNorm: sums of the output; a gradient that has passed ReLU") {
-  for (const Net& net :
-       {Net{.data = {2, 3, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .bias = false},
-        Net{.data = {3, 2, 4, 4}, .kernel = {2, 1}, .filters = 5},
-        Net{.data = {2, 16, 3, 3}, .kernel = {1, 1}, .filters = 16, .bias = false}}) {
+  for (const ConvolutionNet& net :
+       {ConvolutionNet{
+            .data = {2, 3, 5, 4}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .bias = false},
+        ConvolutionNet{.data = {3, 2, 4, 4}, .kernel = {2, 1}, .filters = 5},
+        ConvolutionNet{.data = {2, 16, 3, 3}, .kernel = {1, 1}, .filters = 16, .bias = false}}) {
     for (const bool sums : {false, true}) {
       for (const bool gates : {false, true}) {
         OperatorCase c = CaseOf(format("with batch norm, {} {}", sums, gates), net);

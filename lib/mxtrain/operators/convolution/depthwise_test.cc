@@ -6,11 +6,9 @@
 namespace mxtrain::test {
 namespace {
 
-using Net = ConvolutionNet;
-
 // Windows and strides that a GPU has loops for, on images that end within their blocks.
 TEST_CASE("Convolution: depthwise, by packs of channels on a GPU") {
-  const auto run = [](const std::string& name, Net net, bool activation = false) {
+  const auto run = [](const std::string& name, ConvolutionNet net, bool activation = false) {
     net.filters = net.groups = net.data[1];
     net.bias = !activation && net.data[1] == 16;
     if (activation) net.act = "relu6", net.sum = true, net.bias = true;

@@ -8,14 +8,14 @@
 namespace mxtrain::test {
 namespace {
 
-struct Net {
+struct CorrelationNet {
   TShape data;
   int64_t kernel = 1, displacement = 1, stride1 = 1, stride2 = 1, pad = 0;
   bool multiply = true;
 };
 
 // The two images are padded first, and the patches cut out of them.
-Values Correlate(const Net& net, const Arrays& in) {
+Values Correlate(const CorrelationNet& net, const Arrays& in) {
   const int64_t height = net.data[2] + 2 * net.pad, width = net.data[3] + 2 * net.pad;
   Arrays padded;
   for (const Values& data : in) {
@@ -57,7 +57,7 @@ Values Correlate(const Net& net, const Arrays& in) {
   return out;
 }
 
-void Run(const std::string& name, const Net& net, bool both_signs = false) {
+void RunCorrelation(const std::string& name, const CorrelationNet& net, bool both_signs = false) {
   OperatorCase c;
   c.name = "Correlation, " + name;
   c.op = "Correlation";
@@ -80,35 +80,39 @@ void Run(const std::string& name, const Net& net, bool both_signs = false) {
 
 TEST_CASE("Correlation: kernels, strides, padding, differences") {
   for (const bool multiply : {true, false}) {
-    Run("cells", {.data = {2, 3, 5, 4}, .pad = 1, .multiply = multiply});
-    Run("patches", {.data = {1, 2, 7, 8}, .kernel = 3, .displacement = 2, .multiply = multiply});
-    Run("strides", {.data = {1, 3, 9, 10},
-                    .kernel = 3,
-                    .displacement = 3,
-                    .stride1 = 2,
-                    .stride2 = 2,
-                    .pad = 3,
-                    .multiply = multiply});
-    Run("no displacement", {.data = {2, 2, 3, 3}, .displacement = 0, .multiply = multiply});
-    Run("FlowNet's proportions",
+    RunCorrelation("cells", {.data = {2, 3, 5, 4}, .pad = 1, .multiply = multiply});
+    RunCorrelation("patches",
+                   {.data = {1, 2, 7, 8}, .kernel = 3, .displacement = 2, .multiply = multiply});
+    RunCorrelation("strides", {.data = {1, 3, 9, 10},
+                               .kernel = 3,
+                               .displacement = 3,
+                               .stride1 = 2,
+                               .stride2 = 2,
+                               .pad = 3,
+                               .multiply = multiply});
+    RunCorrelation("no displacement",
+                   {.data = {2, 2, 3, 3}, .displacement = 0, .multiply = multiply});
+    RunCorrelation(
+        "FlowNet's proportions",
         {.data = {1, 2, 6, 5}, .displacement = 4, .stride2 = 2, .pad = 4, .multiply = multiply});
   }
-  Run("no images", {.data = {0, 2, 5, 5}});
+  RunCorrelation("no images", {.data = {0, 2, 5, 5}});
 }
 
 TEST_CASE("Correlation: differences of both signs") {
-  Run("signs of cells", {.data = {2, 3, 5, 4}, .pad = 1, .multiply = false}, true);
-  Run("signs of patches",
+  RunCorrelation("signs of cells", {.data = {2, 3, 5, 4}, .pad = 1, .multiply = false}, true);
+  RunCorrelation(
+      "signs of patches",
       {.data = {1, 2, 7, 8}, .kernel = 3, .displacement = 2, .pad = 1, .multiply = false}, true);
-  Run("signs with strides",
-      {.data = {1, 3, 9, 10},
-       .kernel = 3,
-       .displacement = 3,
-       .stride1 = 2,
-       .stride2 = 2,
-       .pad = 3,
-       .multiply = false},
-      true);
+  RunCorrelation("signs with strides",
+                 {.data = {1, 3, 9, 10},
+                  .kernel = 3,
+                  .displacement = 3,
+                  .stride1 = 2,
+                  .stride2 = 2,
+                  .pad = 3,
+                  .multiply = false},
+                 true);
 }
 
 TEST_CASE("Correlation: shapes and refusals") {

@@ -7,8 +7,8 @@ namespace mxtrain::test {
 namespace {
 
 // `like`: the second input, if it has a rank. y, x: where the window begins.
-void Examine(Kwargs kwargs, const TShape& data, const TShape& like, const TShape& size, int64_t y,
-             int64_t x) {
+void ExamineCrop(Kwargs kwargs, const TShape& data, const TShape& like, const TShape& size,
+                 int64_t y, int64_t x) {
   OperatorCase c;
   c.op = "Crop";
   c.shapes = {data};
@@ -35,14 +35,14 @@ void Examine(Kwargs kwargs, const TShape& data, const TShape& like, const TShape
 
 TEST_CASE("Crop") {
   const TShape none;
-  Examine({{"h_w", "(3, 2)"}}, {2, 3, 5, 4}, none, {3, 2}, 0, 0);
-  Examine({{"h_w", "(3, 2)"}, {"offset", "(2, 1)"}}, {2, 3, 5, 4}, none, {3, 2}, 2, 1);
-  Examine({{"h_w", "(2, 3)"}, {"center_crop", "True"}}, {1, 2, 5, 6}, none, {2, 3}, 1, 1);
-  Examine({{"h_w", "(5, 4)"}}, {2, 1, 5, 4}, none, {5, 4}, 0, 0);
-  Examine({}, {2, 3, 5, 4}, {1, 7, 4, 4}, {4, 4}, 0, 0);
-  Examine({{"offset", "(1, 2)"}}, {2, 3, 5, 4}, {2, 3, 4, 1}, {4, 1}, 1, 2);
-  Examine({{"center_crop", "1"}}, {2, 3, 5, 4}, {2, 3, 2, 2}, {2, 2}, 1, 1);
-  Examine({{"h_w", "(1, 1)"}}, {0, 3, 5, 4}, none, {1, 1}, 0, 0);
+  ExamineCrop({{"h_w", "(3, 2)"}}, {2, 3, 5, 4}, none, {3, 2}, 0, 0);
+  ExamineCrop({{"h_w", "(3, 2)"}, {"offset", "(2, 1)"}}, {2, 3, 5, 4}, none, {3, 2}, 2, 1);
+  ExamineCrop({{"h_w", "(2, 3)"}, {"center_crop", "True"}}, {1, 2, 5, 6}, none, {2, 3}, 1, 1);
+  ExamineCrop({{"h_w", "(5, 4)"}}, {2, 1, 5, 4}, none, {5, 4}, 0, 0);
+  ExamineCrop({}, {2, 3, 5, 4}, {1, 7, 4, 4}, {4, 4}, 0, 0);
+  ExamineCrop({{"offset", "(1, 2)"}}, {2, 3, 5, 4}, {2, 3, 4, 1}, {4, 1}, 1, 2);
+  ExamineCrop({{"center_crop", "1"}}, {2, 3, 5, 4}, {2, 3, 2, 2}, {2, 2}, 1, 1);
+  ExamineCrop({{"h_w", "(1, 1)"}}, {0, 3, 5, 4}, none, {1, 1}, 0, 0);
 }
 
 TEST_CASE("Crop: windows that do not fit") {

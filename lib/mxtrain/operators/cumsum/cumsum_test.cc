@@ -7,8 +7,8 @@ namespace mxtrain::test {
 namespace {
 
 // Along the middle axis of [a, b, c].
-void Examine(const Kwargs& kwargs, const TShape& shape, int64_t outer, int64_t length,
-             int64_t inner) {
+void ExamineCumsum(const Kwargs& kwargs, const TShape& shape, int64_t outer, int64_t length,
+                   int64_t inner) {
   OperatorCase c;
   c.op = "cumsum";
   c.name = format("cumsum {}", shape.ToString());
@@ -34,11 +34,11 @@ void Examine(const Kwargs& kwargs, const TShape& shape, int64_t outer, int64_t l
 }
 
 TEST_CASE("cumsum") {
-  Examine({{"axis", "1"}}, {2, 5, 3}, 2, 5, 3);
-  Examine({{"axis", "-1"}}, {4, 7}, 4, 7, 1);
-  Examine({{"axis", "0"}}, {6, 2}, 1, 6, 2);
-  Examine({}, {3, 4}, 1, 12, 1);
-  Examine({{"axis", "1"}}, {3, 0, 2}, 3, 0, 2);
+  ExamineCumsum({{"axis", "1"}}, {2, 5, 3}, 2, 5, 3);
+  ExamineCumsum({{"axis", "-1"}}, {4, 7}, 4, 7, 1);
+  ExamineCumsum({{"axis", "0"}}, {6, 2}, 1, 6, 2);
+  ExamineCumsum({}, {3, 4}, 1, 12, 1);
+  ExamineCumsum({{"axis", "1"}}, {3, 0, 2}, 3, 0, 2);
 }
 
 TEST_CASE("cumsum in another type than the data's") {

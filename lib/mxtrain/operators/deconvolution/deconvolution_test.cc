@@ -9,7 +9,7 @@
 namespace mxtrain::test {
 namespace {
 
-struct Net {
+struct DeconvolutionNet {
   TShape data, kernel, stride = {}, pad = {}, dilate = {}, adj = {}, target = {};
   int64_t filters = 1, groups = 1;
   bool bias = false;
@@ -23,7 +23,7 @@ int64_t EntryOr(const TShape& shape, int i, int64_t otherwise) {
 struct Side {
   int64_t length, cut;
 };
-Side SideOf(const Net& net, int i) {
+Side SideOf(const DeconvolutionNet& net, int i) {
   const int64_t reach = EntryOr(net.dilate, i, 1) * (net.kernel[i] - 1) + 1,
                 whole = EntryOr(net.stride, i, 1) * (net.data[2 + i] - 1) + reach;
   if (net.target.ndim() > 0) {
@@ -34,14 +34,14 @@ Side SideOf(const Net& net, int i) {
   return {whole - 2 * pad + EntryOr(net.adj, i, 0), pad};
 }
 
-TShape OutputShape(const Net& net) {
+TShape DeconvolvedShape(const DeconvolutionNet& net) {
   TShape out = net.data;
   out[1] = net.filters;
   for (int i = 0; i < net.kernel.ndim(); ++i) out[2 + i] = SideOf(net, i).length;
   return out;
 }
 
-TShape WeightShape(const Net& net) {
+TShape WeightShape(const DeconvolutionNet& net) {
   TShape weight = net.data;
   weight[0] = net.data[1];
   weight[1] = net.filters / net.groups;
@@ -52,8 +52,8 @@ TShape WeightShape(const Net& net) {
 // f(element of the data, of the weight, of the output) for every product of the definition: each
 // element of the data lays the kernel down around its place.
 template <typename F>
-void ForProducts(const Net& net, F f) {
-  const TShape out = OutputShape(net), weight = WeightShape(net);
+void ForProducts(const DeconvolutionNet& net, F f) {
+  const TShape out = DeconvolvedShape(net), weight = WeightShape(net);
   const int64_t group_in = net.data[1] / net.groups;
   ForIndices(net.data, [&](const Index& from) {
     ForIndices(weight, [&](const Index& tap) {
@@ -71,7 +71,7 @@ void ForProducts(const Net& net, F f) {
   });
 }
 
-OperatorCase CaseOf(const std::string& name, const Net& net) {
+OperatorCase DeconvolutionCase(const std::string& name, const DeconvolutionNet& net) {
   OperatorCase c;
   c.name = "deconvolution, " + name;
   c.op = "Deconvolution";
@@ -90,7 +90,7 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   c.shapes = {net.data, WeightShape(net)};
   if (net.bias) c.shapes.push_back({net.filters});
   c.inputs = {Uniform(-1, 1)};
-  const TShape out = OutputShape(net);
+  const TShape out = DeconvolvedShape(net);
   const int64_t plane = out.Product(2, out.ndim());
   c.forward = [=](const Arrays& in, const Arrays&) {
     Values result(static_cast<size_t>(out.Size()));
@@ -124,62 +124,69 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   return c;
 }
 
-void Run(const std::string& name, const Net& net,
-         const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
-  OperatorCase c = CaseOf(name, net);
+void RunDeconvolution(const std::string& name, const DeconvolutionNet& net,
+                      const std::vector<std::string>& must_accept = {"ref", "onednn"}) {
+  OperatorCase c = DeconvolutionCase(name, net);
   c.must_accept = must_accept;
   RunCase(c);
 }
 
 TEST_CASE("Deconvolution: kernels, strides, pads") {
-  Run("4x4, doubled, as in a decoder",
+  RunDeconvolution(
+      "4x4, doubled, as in a decoder",
       {.data = {2, 16, 5, 4}, .kernel = {4, 4}, .stride = {2, 2}, .pad = {1, 1}, .filters = 16});
-  Run("3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 8, .bias = true});
-  Run("1x1", {.data = {2, 16, 4, 4}, .kernel = {1, 1}, .filters = 8, .bias = true});
-  Run("gaps between windows",
+  RunDeconvolution(
+      "3x3", {.data = {2, 16, 6, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 8, .bias = true});
+  RunDeconvolution("1x1", {.data = {2, 16, 4, 4}, .kernel = {1, 1}, .filters = 8, .bias = true});
+  RunDeconvolution(
+      "gaps between windows",
       {.data = {1, 8, 3, 4}, .kernel = {2, 1}, .stride = {3, 2}, .filters = 8, .bias = true});
-  Run("channels that are not a multiple of a block",
+  RunDeconvolution(
+      "channels that are not a multiple of a block",
       {.data = {2, 10, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .filters = 13, .bias = true});
-  Run("uneven in every parameter", {.data = {1, 8, 5, 7},
-                                    .kernel = {3, 2},
-                                    .stride = {2, 3},
-                                    .pad = {1, 0},
-                                    .adj = {1, 2},
-                                    .filters = 8,
-                                    .bias = true});
-  Run("dilated", {.data = {1, 8, 5, 4},
-                  .kernel = {3, 2},
-                  .stride = {1, 2},
-                  .pad = {2, 1},
-                  .dilate = {2, 3},
-                  .filters = 8});
+  RunDeconvolution("uneven in every parameter", {.data = {1, 8, 5, 7},
+                                                 .kernel = {3, 2},
+                                                 .stride = {2, 3},
+                                                 .pad = {1, 0},
+                                                 .adj = {1, 2},
+                                                 .filters = 8,
+                                                 .bias = true});
+  RunDeconvolution("dilated", {.data = {1, 8, 5, 4},
+                               .kernel = {3, 2},
+                               .stride = {1, 2},
+                               .pad = {2, 1},
+                               .dilate = {2, 3},
+                               .filters = 8});
 }
 
 TEST_CASE("Deconvolution: groups") {
-  Run("two groups", {.data = {2, 16, 4, 3},
-                     .kernel = {3, 3},
-                     .stride = {2, 2},
-                     .filters = 32,
-                     .groups = 2,
-                     .bias = true});
-  Run("two groups of odd size",
+  RunDeconvolution("two groups", {.data = {2, 16, 4, 3},
+                                  .kernel = {3, 3},
+                                  .stride = {2, 2},
+                                  .filters = 32,
+                                  .groups = 2,
+                                  .bias = true});
+  RunDeconvolution(
+      "two groups of odd size",
       {.data = {2, 6, 4, 5}, .kernel = {3, 3}, .pad = {1, 1}, .filters = 4, .groups = 2}, {"ref"});
-  Run("depthwise",
+  RunDeconvolution(
+      "depthwise",
       {.data = {1, 5, 4, 3}, .kernel = {4, 4}, .stride = {2, 2}, .filters = 5, .groups = 5},
       {"ref"});
 }
 
 // The numbers of pad and adj that follow from the size, even and odd.
 TEST_CASE("Deconvolution: target_shape") {
-  Run("of two parities", {.data = {1, 8, 4, 5},
-                          .kernel = {4, 4},
-                          .stride = {2, 2},
-                          .target = {8, 11},
-                          .filters = 8,
-                          .bias = true});
-  Run("one cell too many at stride 1",
-      {.data = {1, 4, 4, 5}, .kernel = {2, 2}, .target = {4, 5}, .filters = 3}, {"ref"});
-  OperatorCase c = CaseOf(
+  RunDeconvolution("of two parities", {.data = {1, 8, 4, 5},
+                                       .kernel = {4, 4},
+                                       .stride = {2, 2},
+                                       .target = {8, 11},
+                                       .filters = 8,
+                                       .bias = true});
+  RunDeconvolution("one cell too many at stride 1",
+                   {.data = {1, 4, 4, 5}, .kernel = {2, 2}, .target = {4, 5}, .filters = 3},
+                   {"ref"});
+  OperatorCase c = DeconvolutionCase(
       "pad and adj give way",
       {.data = {1, 3, 4, 4}, .kernel = {3, 3}, .stride = {2, 2}, .target = {8, 7}, .filters = 2});
   c.kwargs.emplace_back("pad", "(9, 9)");
@@ -188,59 +195,63 @@ TEST_CASE("Deconvolution: target_shape") {
 }
 
 TEST_CASE("Deconvolution: sequences and volumes") {
-  Run("sequence",
+  RunDeconvolution(
+      "sequence",
       {.data = {2, 16, 9}, .kernel = {4}, .stride = {2}, .pad = {1}, .filters = 16, .bias = true});
-  Run("sequence, odd",
-      {.data = {3, 3, 7},
-       .kernel = {3},
-       .stride = {3},
-       .dilate = {2},
-       .adj = {1},
-       .filters = 5,
-       .bias = true},
-      {"ref"});
-  Run("volume", {.data = {1, 16, 3, 2, 4},
-                 .kernel = {2, 3, 2},
-                 .stride = {2, 1, 2},
-                 .pad = {0, 1, 0},
-                 .filters = 16,
-                 .bias = true});
-  Run("volume, odd",
+  RunDeconvolution("sequence, odd",
+                   {.data = {3, 3, 7},
+                    .kernel = {3},
+                    .stride = {3},
+                    .dilate = {2},
+                    .adj = {1},
+                    .filters = 5,
+                    .bias = true},
+                   {"ref"});
+  RunDeconvolution("volume", {.data = {1, 16, 3, 2, 4},
+                              .kernel = {2, 3, 2},
+                              .stride = {2, 1, 2},
+                              .pad = {0, 1, 0},
+                              .filters = 16,
+                              .bias = true});
+  RunDeconvolution(
+      "volume, odd",
       {.data = {2, 2, 2, 3, 2}, .kernel = {3, 2, 2}, .dilate = {1, 2, 1}, .filters = 3}, {"ref"});
 }
 
 TEST_CASE("Deconvolution: small, empty, other types, inference") {
-  Run("one of everything", {.data = {1, 1, 1, 1}, .kernel = {1, 1}, .bias = true}, {"ref"});
-  Run("no images", {.data = {0, 3, 4, 4}, .kernel = {3, 3}, .filters = 2, .bias = true}, {"ref"});
-  const Net net{
+  RunDeconvolution("one of everything", {.data = {1, 1, 1, 1}, .kernel = {1, 1}, .bias = true},
+                   {"ref"});
+  RunDeconvolution("no images",
+                   {.data = {0, 3, 4, 4}, .kernel = {3, 3}, .filters = 2, .bias = true}, {"ref"});
+  const DeconvolutionNet net{
       .data = {1, 8, 4, 4}, .kernel = {3, 3}, .stride = {2, 2}, .filters = 8, .bias = true};
-  OperatorCase c = CaseOf("narrow types", net);
+  OperatorCase c = DeconvolutionCase("narrow types", net);
   c.types = {DType::kFloat16, DType::kBfloat16};
   RunCase(c);
-  c = CaseOf("bfloat16 with a float32 bias", net);
+  c = DeconvolutionCase("bfloat16 with a float32 bias", net);
   c.types = {DType::kBfloat16};
   c.input_types = {DType::kUnknown, DType::kUnknown, DType::kFloat32};
   const CaseReport report = RunCase(c);
   if (!OneDnnVersion().empty() && WhyNoBfloat16().empty()) CHECK(KernelRan(report, "onednn"));
-  c = CaseOf("inference", net);
+  c = DeconvolutionCase("inference", net);
   c.is_train = false;
   c.backward = false;
   c.must_accept = {"ref", "onednn"};
   RunCase(c);
 }
 
-std::shared_ptr<const OperatorProperty> Make(Kwargs more) {
+std::shared_ptr<const OperatorProperty> MakeDeconvolution(Kwargs more) {
   Kwargs kwargs{{"num_filter", "8"}};
   kwargs.insert(kwargs.end(), more.begin(), more.end());
   return TestRegistry().Create("Deconvolution", kwargs);
 }
 
 TEST_CASE("Deconvolution: shapes are inferred in both directions") {
-  const auto up = Make({{"kernel", "(4, 4)"},
-                        {"stride", "(2, 2)"},
-                        {"pad", "(1, 1)"},
-                        {"num_group", "2"},
-                        {"no_bias", "False"}});
+  const auto up = MakeDeconvolution({{"kernel", "(4, 4)"},
+                                     {"stride", "(2, 2)"},
+                                     {"pad", "(1, 1)"},
+                                     {"num_group", "2"},
+                                     {"no_bias", "False"}});
   CHECK(up->ListArguments() == std::vector<std::string>{"data", "weight", "bias"});
   std::vector<TShape> in{{-1, 4, 7, 5}, TShape(), TShape()}, out(1), aux;
   CHECK_FALSE(up->InferShape(&in, &out, &aux));
@@ -252,7 +263,8 @@ TEST_CASE("Deconvolution: shapes are inferred in both directions") {
   CHECK(up->InferShape(&in, &out, &aux));
   CHECK(in[0] == TShape{3, 6, 7, 5});
 
-  const auto sized = Make({{"kernel", "(4, 4)"}, {"stride", "(2, 2)"}, {"target_shape", "(9, 8)"}});
+  const auto sized =
+      MakeDeconvolution({{"kernel", "(4, 4)"}, {"stride", "(2, 2)"}, {"target_shape", "(9, 8)"}});
   CHECK(sized->ListArguments() == std::vector<std::string>{"data", "weight"});
   in = {{1, 3, 4, 4}, TShape()};
   out = {TShape()};
@@ -261,33 +273,35 @@ TEST_CASE("Deconvolution: shapes are inferred in both directions") {
   // MXNet writes an unset size as zeros.
   in = {{1, 3, 4, 4}, TShape()};
   out = {TShape()};
-  CHECK(Make({{"kernel", "(2, 2)"}, {"target_shape", "(0, 0)"}})->InferShape(&in, &out, &aux));
+  CHECK(MakeDeconvolution({{"kernel", "(2, 2)"}, {"target_shape", "(0, 0)"}})
+            ->InferShape(&in, &out, &aux));
   CHECK(out[0] == TShape{1, 8, 5, 5});
 }
 
 TEST_CASE("Deconvolution: invalid parameters are rejected by name") {
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(2, 2, 2, 2)"}}), doctest::Contains("one to three"),
-                       Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"adj", "(0, 1)"}}),
+  CHECK_THROWS_WITH_AS(MakeDeconvolution({{"kernel", "(2, 2, 2, 2)"}}),
+                       doctest::Contains("one to three"), Error);
+  CHECK_THROWS_WITH_AS(MakeDeconvolution({{"kernel", "(3, 3)"}, {"adj", "(0, 1)"}}),
                        "Deconvolution: adj = (0, 1) must be less than stride = (1, 1)", Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"target_shape", "(0, 4)"}}),
+  CHECK_THROWS_WITH_AS(MakeDeconvolution({{"kernel", "(3, 3)"}, {"target_shape", "(0, 4)"}}),
                        doctest::Contains("target_shape = (0, 4) has an entry below 1"), Error);
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"layout", "NCW"}}),
+  CHECK_THROWS_WITH_AS(MakeDeconvolution({{"kernel", "(3, 3)"}, {"layout", "NCW"}}),
                        doctest::Contains("layout must be NCHW"), Error);
   std::vector<TShape> in{{1, 3, 2, 2}, TShape()}, out(1), aux;
-  CHECK_THROWS_WITH_AS(
-      Make({{"kernel", "(3, 3)"}, {"target_shape", "(4, 5)"}})->InferShape(&in, &out, &aux),
-      doctest::Contains("exceeds the 4 cells"), Error);
+  CHECK_THROWS_WITH_AS(MakeDeconvolution({{"kernel", "(3, 3)"}, {"target_shape", "(4, 5)"}})
+                           ->InferShape(&in, &out, &aux),
+                       doctest::Contains("exceeds the 4 cells"), Error);
   out = {TShape()};
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}, {"pad", "(2, 2)"}})->InferShape(&in, &out, &aux),
-                       doctest::Contains("leaves nothing of the 4 cells"), Error);
+  CHECK_THROWS_WITH_AS(
+      MakeDeconvolution({{"kernel", "(3, 3)"}, {"pad", "(2, 2)"}})->InferShape(&in, &out, &aux),
+      doctest::Contains("leaves nothing of the 4 cells"), Error);
   in = {{1, 3, 2, 2}, TShape()};
   out = {TShape()};
   CHECK_THROWS_WITH_AS(
-      Make({{"kernel", "(3, 3)"}, {"num_group", "2"}})->InferShape(&in, &out, &aux),
+      MakeDeconvolution({{"kernel", "(3, 3)"}, {"num_group", "2"}})->InferShape(&in, &out, &aux),
       doctest::Contains("3 channels, not a multiple of num_group = 2"), Error);
   in = {{1, 3, 2}, TShape()};
-  CHECK_THROWS_WITH_AS(Make({{"kernel", "(3, 3)"}})->InferShape(&in, &out, &aux),
+  CHECK_THROWS_WITH_AS(MakeDeconvolution({{"kernel", "(3, 3)"}})->InferShape(&in, &out, &aux),
                        doctest::Contains("must be images [N, C, H, W] for a kernel with 2 axes"),
                        Error);
 }

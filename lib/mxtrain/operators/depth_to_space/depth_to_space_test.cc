@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/moved_gradient.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kLarge = 4096;  // elements: one type, without central differences
-
 // Both directions of the definition; `depth` is [N, C, H, W].
-void Examine(const TShape& depth, int64_t b) {
+void ExamineDepthToSpace(const TShape& depth, int64_t b) {
   const TShape space = {depth[0], depth[1] / (b * b), depth[2] * b, depth[3] * b};
   // The place in `depth` of each element of `space`, in order.
   std::vector<size_t> places;
@@ -62,11 +61,11 @@ void Examine(const TShape& depth, int64_t b) {
 }
 
 TEST_CASE("depth_to_space and space_to_depth") {
-  Examine({2, 12, 3, 5}, 2);
-  Examine({1, 9, 1, 2}, 3);
-  Examine({2, 3, 4, 5}, 1);
-  Examine({0, 4, 2, 2}, 2);
-  Examine({3, 16, 29, 31}, 2);  // several threads
+  ExamineDepthToSpace({2, 12, 3, 5}, 2);
+  ExamineDepthToSpace({1, 9, 1, 2}, 3);
+  ExamineDepthToSpace({2, 3, 4, 5}, 1);
+  ExamineDepthToSpace({0, 4, 2, 2}, 2);
+  ExamineDepthToSpace({3, 16, 29, 31}, 2);  // several threads
 }
 
 TEST_CASE("depth_to_space and space_to_depth: shapes") {

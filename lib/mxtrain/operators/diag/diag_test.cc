@@ -6,7 +6,8 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const Kwargs& kwargs, const TShape& shape, const std::function<Values(const Values&)>& f) {
+void RunDiag(const Kwargs& kwargs, const TShape& shape,
+             const std::function<Values(const Values&)>& f) {
   OperatorCase c;
   c.op = "diag";
   c.name = format("diag {} {}", shape.ToString(), kwargs.empty() ? "" : kwargs[0].second);
@@ -22,7 +23,7 @@ void Run(const Kwargs& kwargs, const TShape& shape, const std::function<Values(c
 TEST_CASE("diag of a vector") {
   for (const int64_t n : {1, 4, 0}) {
     for (const int64_t k : {0, 2, -3}) {
-      Run({{"k", format("{}", k)}}, {n}, [=](const Values& x) {
+      RunDiag({{"k", format("{}", k)}}, {n}, [=](const Values& x) {
         const int64_t side = n + std::abs(k);
         Values y(static_cast<size_t>(side * side));
         for (int64_t i = 0; i < n; ++i) {
@@ -37,7 +38,7 @@ TEST_CASE("diag of a vector") {
 
 TEST_CASE("diag of matrices") {
   for (const int64_t k : {0, 1, -2}) {
-    Run({{"k", format("{}", k)}}, {4, 3}, [=](const Values& x) {
+    RunDiag({{"k", format("{}", k)}}, {4, 3}, [=](const Values& x) {
       Values y;
       for (int64_t i = 0; i < 4; ++i) {
         if (i + k >= 0 && i + k < 3) y.push_back(x[static_cast<size_t>(i * 3 + i + k)]);
@@ -45,7 +46,7 @@ TEST_CASE("diag of matrices") {
       return y;
     });
   }
-  Run({{"k", "1"}, {"axis1", "-1"}, {"axis2", "0"}}, {4, 2, 3}, [](const Values& x) {
+  RunDiag({{"k", "1"}, {"axis1", "-1"}, {"axis2", "0"}}, {4, 2, 3}, [](const Values& x) {
     Values y;
     for (int64_t j = 0; j < 2; ++j) {
       for (int64_t i = 0; i < 3; ++i)  // row i of the last axis, column i + 1 of the first

@@ -21,8 +21,8 @@ Values Product(const Values& a, const Values& b, int64_t m, int64_t k, int64_t n
   return c;
 }
 
-void Examine(const TShape& a, const TShape& b, int64_t m, int64_t k, int64_t n,
-             bool transpose_a = false, bool transpose_b = false) {
+void ExamineDot(const TShape& a, const TShape& b, int64_t m, int64_t k, int64_t n,
+                bool transpose_a = false, bool transpose_b = false) {
   OperatorCase c;
   c.op = "dot";
   c.name = format("dot {} {}", a.ToString(), b.ToString());
@@ -40,18 +40,18 @@ void Examine(const TShape& a, const TShape& b, int64_t m, int64_t k, int64_t n,
 }
 
 TEST_CASE("products of vectors, matrices and more") {
-  Examine({7}, {7}, 1, 7, 1);
-  Examine({3, 5}, {5}, 3, 5, 1);
-  Examine({5}, {5, 2}, 1, 5, 2);
-  Examine({4, 70}, {70, 67}, 4, 70, 67);
-  Examine({70, 4}, {70, 67}, 4, 70, 67, true, false);
-  Examine({4, 70}, {67, 70}, 4, 70, 67, false, true);
-  Examine({70, 4}, {67, 70}, 4, 70, 67, true, true);
-  Examine({5, 1}, {1, 5}, 1, 5, 1, true, true);
-  Examine({1, 6}, {5, 1}, 6, 1, 5, true, true);
-  Examine({2, 3, 4}, {4, 5, 2}, 6, 4, 10);
-  Examine({3, 0}, {0, 2}, 3, 0, 2);
-  Examine({1, 1}, {1, 1}, 1, 1, 1);
+  ExamineDot({7}, {7}, 1, 7, 1);
+  ExamineDot({3, 5}, {5}, 3, 5, 1);
+  ExamineDot({5}, {5, 2}, 1, 5, 2);
+  ExamineDot({4, 70}, {70, 67}, 4, 70, 67);
+  ExamineDot({70, 4}, {70, 67}, 4, 70, 67, true, false);
+  ExamineDot({4, 70}, {67, 70}, 4, 70, 67, false, true);
+  ExamineDot({70, 4}, {67, 70}, 4, 70, 67, true, true);
+  ExamineDot({5, 1}, {1, 5}, 1, 5, 1, true, true);
+  ExamineDot({1, 6}, {5, 1}, 6, 1, 5, true, true);
+  ExamineDot({2, 3, 4}, {4, 5, 2}, 6, 4, 10);
+  ExamineDot({3, 0}, {0, 2}, 3, 0, 2);
+  ExamineDot({1, 1}, {1, 1}, 1, 1, 1);
 }
 
 TEST_CASE("errors name mismatched shapes") {

@@ -10,7 +10,7 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(const Kwargs& kwargs, const TShape& shape) {
+OperatorCase DropoutCase(const Kwargs& kwargs, const TShape& shape) {
   OperatorCase c;
   c.name = "Dropout " + shape.ToString();
   c.op = "Dropout";
@@ -48,11 +48,11 @@ std::vector<std::string> CheckDrop(const CaseResult& r, double p) {
 
 TEST_CASE("Dropout in training") {
   for (const double p : {0.5, 0.1, 0.9}) {
-    OperatorCase c = Case({{"p", format("{}", p)}}, {37, 101});
+    OperatorCase c = DropoutCase({{"p", format("{}", p)}}, {37, 101});
     c.check = [p](const CaseResult& r) { return CheckDrop(r, p); };
     RunCase(c);
   }
-  OperatorCase always = Case({{"mode", "always"}}, {37, 101});
+  OperatorCase always = DropoutCase({{"mode", "always"}}, {37, 101});
   always.check = [](const CaseResult& r) { return CheckDrop(r, 0.5); };
   always.is_train = false;
   RunCase(always);
@@ -61,7 +61,7 @@ TEST_CASE("Dropout in training") {
 TEST_CASE("Dropout is the identity in evaluation, and in training with p = 0") {
   for (const bool is_train : {false, true}) {
     for (const TShape& shape : {TShape{3, 5, 7}, TShape{2, 5, 3, 3}, TShape{2, 16, 3, 3}}) {
-      OperatorCase c = Case(is_train ? Kwargs{{"p", "0"}} : Kwargs{}, shape);
+      OperatorCase c = DropoutCase(is_train ? Kwargs{{"p", "0"}} : Kwargs{}, shape);
       c.is_train = is_train;
       c.forward = [](const Arrays& in, const Arrays&) {
         return Arrays{in[0], Values(in[0].size(), 1.0)};
@@ -76,7 +76,7 @@ TEST_CASE("Dropout is the identity in evaluation, and in training with p = 0") {
 TEST_CASE("Dropout: a draw for each sample, in every layout that keeps samples apart") {
   for (const TShape& shape : {TShape{40, 16, 3, 5}, TShape{40, 5, 3, 2}, TShape{40, 7}}) {
     OperatorCase c =
-        Case({{"axes", shape.ndim() == 2 ? "(1,)" : "(1, 2, 3)"}, {"p", "0.25"}}, shape);
+        DropoutCase({{"axes", shape.ndim() == 2 ? "(1,)" : "(1, 2, 3)"}, {"p", "0.25"}}, shape);
     c.check = [shape](const CaseResult& r) {
       std::vector<std::string> problems;
       const int64_t length = shape.Size() / shape[0];
@@ -120,7 +120,7 @@ TEST_CASE("Dropout keeps a layout for a draw per sample if the samples lie apart
 }
 
 TEST_CASE("Dropout shares draws along axes") {
-  OperatorCase c = Case({{"axes", "(1,)"}, {"p", "0.25"}}, {20, 6, 30});
+  OperatorCase c = DropoutCase({{"axes", "(1,)"}, {"p", "0.25"}}, {20, 6, 30});
   c.check = [](const CaseResult& r) {
     std::vector<std::string> problems;
     for (int64_t n = 0; n < 20; ++n) {

@@ -11,8 +11,8 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase CaseOf(const std::string& name, int args, const std::string& steps,
-                    const TShape& shape) {
+OperatorCase ChainCase(const std::string& name, int args, const std::string& steps,
+                       const TShape& shape) {
   OperatorCase c;
   c.name = "chain, " + name;
   c.op = "_ElementwiseChain";
@@ -29,13 +29,13 @@ double Sigmoid(double x) {
 }
 
 // Less than a block, whole blocks, blocks and a remainder, and enough for several threads.
-const TShape kShapes[] = {{7}, {2, 16, 4, 4}, {3, 5, 40, 41}, {2, 16, 64, 65}};
+const TShape kChainShapes[] = {{7}, {2, 16, 4, 4}, {3, 5, 40, 41}, {2, 16, 64, 65}};
 
 TEST_CASE("_ElementwiseChain: swish, which reads its argument twice") {
   const std::string steps =
       R"([{"op": "sigmoid", "params": {}, "in": [0]}, {"op": "elemwise_mul", "params": {}, "in": [0, 1]}])";
-  for (const TShape& shape : kShapes) {
-    OperatorCase c = CaseOf("swish " + shape.ToString(), 1, steps, shape);
+  for (const TShape& shape : kChainShapes) {
+    OperatorCase c = ChainCase("swish " + shape.ToString(), 1, steps, shape);
     c.forward = [](const Arrays& in, const Arrays&) {
       return Arrays{Apply(in[0], [](double x) { return x * Sigmoid(x); })};
     };
@@ -59,7 +59,7 @@ TEST_CASE("_ElementwiseChain: hard swish with numbers") {
       R"([{"op": "_plus_scalar", "params": {"scalar": "3"}, "in": [0]}, {"op": "clip", "params": {"a_min": "0", "a_max": "6"}, "in": [1]},
           {"op": "elemwise_mul", "params": {}, "in": [0, 2]}, {"op": "_div_scalar", "params": {"scalar": "6"}, "in": [3]}])";
   for (const TShape& shape : {TShape{7}, TShape{3, 5, 4, 3}, TShape{0, 3}}) {
-    OperatorCase c = CaseOf("hard swish " + shape.ToString(), 1, steps, shape);
+    OperatorCase c = ChainCase("hard swish " + shape.ToString(), 1, steps, shape);
     c.forward = [](const Arrays& in, const Arrays&) {
       return Arrays{Apply(in[0], [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; })};
     };
@@ -71,7 +71,7 @@ TEST_CASE("_ElementwiseChain: several arguments, sums, and a value that two step
   const std::string steps =
       R"([{"op": "ElementWiseSum", "params": {"num_args": "3"}, "in": [0, 1, 2]}, {"op": "Activation", "params": {"act_type": "tanh"}, "in": [3]},
           {"op": "square", "params": {}, "in": [4]}, {"op": "elemwise_sub", "params": {}, "in": [4, 5]}, {"op": "elemwise_mul", "params": {}, "in": [6, 1]}])";
-  OperatorCase c = CaseOf("three arguments", 3, steps, {3, 16, 3, 5});
+  OperatorCase c = ChainCase("three arguments", 3, steps, {3, 16, 3, 5});
   c.forward = [](const Arrays& in, const Arrays&) {
     Values out = in[0];
     for (size_t i = 0; i < out.size(); ++i) {
@@ -96,7 +96,7 @@ void ForRepeated(const TShape& whole, const TShape& part, const F& f) {
     f(static_cast<size_t>(index), static_cast<size_t>(at));
   }
 }
-Values Repeat(const TShape& whole, const TShape& part, const Values& x) {
+Values RepeatTo(const TShape& whole, const TShape& part, const Values& x) {
   Values out(static_cast<size_t>(whole.Size()));
   ForRepeated(whole, part, [&](size_t i, size_t at) { out[i] = x[at]; });
   return out;
@@ -123,19 +123,19 @@ TEST_CASE("_ElementwiseChain: a bias and a scale that are repeated, in every lay
       {{6, 16, 40, 41}, {1, 16, 1, 1}, {6, 1, 1, 1}},
       {{300, 151}, {1, 151}, {300, 1}}};
   for (const auto& [whole, bias, scale] : shapes) {
-    OperatorCase c = CaseOf(format("{} {} {}", whole.ToString(), bias.ToString(), scale.ToString()),
-                            3, steps, whole);
+    OperatorCase c = ChainCase(
+        format("{} {} {}", whole.ToString(), bias.ToString(), scale.ToString()), 3, steps, whole);
     c.shapes = {whole, bias, scale};
     c.inputs = {Uniform(-1.5, 1.5)};
     c.forward = [=, w = whole, b = bias, s = scale](const Arrays& in, const Arrays&) {
-      const Values y = Repeat(w, b, in[1]), z = Repeat(w, s, in[2]);
+      const Values y = RepeatTo(w, b, in[1]), z = RepeatTo(w, s, in[2]);
       Values out = in[0];
       for (size_t i = 0; i < out.size(); ++i) out[i] += std::tanh(in[0][i] + y[i]) * z[i];
       return Arrays{out};
     };
     c.gradient = [=, w = whole, b = bias, s = scale](const Arrays& in, const Arrays&,
                                                      const Arrays& head) {
-      const Values y = Repeat(w, b, in[1]), z = Repeat(w, s, in[2]);
+      const Values y = RepeatTo(w, b, in[1]), z = RepeatTo(w, s, in[2]);
       Values of_x = head[0], of_y = head[0], of_z = head[0];
       for (size_t i = 0; i < of_x.size(); ++i) {
         const double t = std::tanh(in[0][i] + y[i]);
@@ -154,7 +154,7 @@ TEST_CASE("_ElementwiseChain: a bias and a scale that are repeated, in every lay
   }
 }
 
-Values RowsOf(const Values& x, size_t length, const std::function<void(double*, size_t)>& f) {
+Values MapRows(const Values& x, size_t length, const std::function<void(double*, size_t)>& f) {
   Values out = x;
   for (size_t at = 0; at < out.size(); at += length) f(out.data() + at, length);
   return out;
@@ -178,18 +178,18 @@ TEST_CASE("_ElementwiseChain: normalization of rows by their moments") {
     for (size_t at; (at = text.find("AXES")) != std::string::npos;) text.replace(at, 4, axes);
     TShape vector = whole;
     vector[0] = 1;
-    OperatorCase c = CaseOf(format("norm {} over {}", whole.ToString(), axes), 3, text, whole);
+    OperatorCase c = ChainCase(format("norm {} over {}", whole.ToString(), axes), 3, text, whole);
     c.shapes = {whole, vector, vector};
     c.inputs = {Uniform(-2, 2)};
     c.forward = [=, w = whole, n = length](const Arrays& in, const Arrays&) {
-      Values y = RowsOf(in[0], n, [](double* x, size_t count) {
+      Values y = MapRows(in[0], n, [](double* x, size_t count) {
         double mean = 0, square = 0;
         for (size_t i = 0; i < count; ++i) mean += x[i] / static_cast<double>(count);
         for (size_t i = 0; i < count; ++i)
           square += (x[i] - mean) * (x[i] - mean) / static_cast<double>(count);
         for (size_t i = 0; i < count; ++i) x[i] = (x[i] - mean) / std::sqrt(square + 0.5);
       });
-      const Values gamma = Repeat(w, vector, in[1]), beta = Repeat(w, vector, in[2]);
+      const Values gamma = RepeatTo(w, vector, in[1]), beta = RepeatTo(w, vector, in[2]);
       for (size_t i = 0; i < y.size(); ++i) y[i] = y[i] * gamma[i] + beta[i];
       return Arrays{y};
     };
@@ -205,15 +205,15 @@ TEST_CASE("_ElementwiseChain: the largest element of a row, and a number for eac
           {"op": "elemwise_mul", "params": {}, "in": [4, 2]}, {"op": "broadcast_sub", "params": {}, "in": [3, 5]}])";
   for (const int64_t rows : {2, 9000}) {  // in one block, and in several
     const TShape whole = {rows, 3, 5}, mask = {1, 3, 5}, scale = {rows, 3, 1};
-    OperatorCase c = CaseOf("largest", 3, steps, whole);
+    OperatorCase c = ChainCase("largest", 3, steps, whole);
     c.backward = rows < 100;  // central differences of each element
     c.shapes = {whole, mask, scale};
     c.inputs = {Uniform(-2, 2)};
     c.forward = [=](const Arrays& in, const Arrays&) {
-      const Values m = Repeat(whole, mask, in[1]), s = Repeat(whole, scale, in[2]);
+      const Values m = RepeatTo(whole, mask, in[1]), s = RepeatTo(whole, scale, in[2]);
       Values x = in[0];
       for (size_t i = 0; i < x.size(); ++i) x[i] += m[i];
-      const Values most = RowsOf(x, 5, [](double* row, size_t n) {
+      const Values most = MapRows(x, 5, [](double* row, size_t n) {
         std::fill_n(row, n, *std::max_element(row, row + n));
       });
       for (size_t i = 0; i < x.size(); ++i) x[i] -= most[i] * s[i];
@@ -225,7 +225,7 @@ TEST_CASE("_ElementwiseChain: the largest element of a row, and a number for eac
 }
 
 TEST_CASE("_ElementwiseChain: a Dropout multiplies by zero or by the reciprocal of its rate") {
-  OperatorCase c = CaseOf(
+  OperatorCase c = ChainCase(
       "dropout", 2,
       R"([{"op": "_mul_scalar", "params": {"scalar": "2"}, "in": [0]}, {"op": "Dropout", "params": {"p": "0.25"}, "in": [2]},
           {"op": "elemwise_add", "params": {}, "in": [3, 1]}])",

@@ -7,7 +7,7 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(int count, const TShape& shape) {
+OperatorCase ElementwiseSumCase(int count, const TShape& shape) {
   OperatorCase c;
   c.name = format("ElementWiseSum of {}, {}", count, shape.ToString());
   c.op = "ElementWiseSum";
@@ -31,9 +31,9 @@ OperatorCase Case(int count, const TShape& shape) {
 TEST_CASE("ElementWiseSum") {
   for (const int count : {1, 2, 3, 5}) {
     for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 11, 3, 3}})
-      RunCase(Case(count, shape));
+      RunCase(ElementwiseSumCase(count, shape));
   }
-  RunCase(Case(3, {5, 7001}));
+  RunCase(ElementwiseSumCase(3, {5, 7001}));
 }
 
 TEST_CASE("ElementWiseSum: its gradients equal its head gradient") {

@@ -7,18 +7,17 @@
 #include <limits>
 
 #include "mxtrain/operator/imperative.h"
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-using Function = double (*)(double, double);
-
 struct BinaryCase {
   const char* name;  // of the operator for equal shapes
   const char* scalar;
   const char* reversed;  // or ""
-  Function f;
+  BinaryFunction f;
   Generator a, b;
   double scalar_value;
 };
@@ -27,7 +26,7 @@ double Remainder(double a, double b) {
   return a - b * std::floor(a / b);
 }
 
-const std::vector<BinaryCase>& Cases() {
+const std::vector<BinaryCase>& BinaryCases() {
   static const Generator any = Uniform(-2, 2), positive = Uniform(0.5, 2);
   // Distinct values whose order does not change under small changes.
   static const Generator low = Cycle({-1.5, 0.25, 1.75, -0.25, 0.75}),
@@ -95,16 +94,16 @@ OperatorCase Binary(const BinaryCase& binary, const TShape& shape) {
 }
 
 TEST_CASE("functions of two arrays") {
-  for (const BinaryCase& binary : Cases()) RunCase(Binary(binary, {2, 7, 3, 2}));
+  for (const BinaryCase& binary : BinaryCases()) RunCase(Binary(binary, {2, 7, 3, 2}));
   for (const TShape& shape : {TShape{1}, TShape{0}, TShape{33333}})
-    RunCase(Binary(Cases()[2], shape));
-  BinaryCase sum = Cases()[0];
+    RunCase(Binary(BinaryCases()[2], shape));
+  BinaryCase sum = BinaryCases()[0];
   sum.name = "_grad_add";
   RunCase(Binary(sum, {5}));
 }
 
 TEST_CASE("functions of an array and a number") {
-  for (const BinaryCase& binary : Cases()) {
+  for (const BinaryCase& binary : BinaryCases()) {
     OperatorCase c = Base(binary.scalar, {2, 7, 3, 2});
     c.kwargs = {{"scalar", format("{}", binary.scalar_value)}};
     c.inputs = {binary.a};
@@ -124,7 +123,7 @@ TEST_CASE("functions of an array and a number") {
 }
 
 TEST_CASE("the gradient of a maximum of equal elements goes to the first") {
-  OperatorCase c = Binary(Cases()[5], {3});
+  OperatorCase c = Binary(BinaryCases()[5], {3});
   REQUIRE(c.op == "_maximum");
   c.inputs = {Constant(0.5), Constant(0.5)};
   c.gradient = [](const Arrays&, const Arrays&, const Arrays& head) {
@@ -134,7 +133,7 @@ TEST_CASE("the gradient of a maximum of equal elements goes to the first") {
 }
 
 TEST_CASE("whole numbers, signs of remainders") {
-  OperatorCase c = Binary(Cases()[7], {6});
+  OperatorCase c = Binary(BinaryCases()[7], {6});
   REQUIRE(c.op == "_mod");
   c.inputs = {Cycle({7, -7, 7, -7, 5, 0}), Cycle({3, 3, -3, -3, 0, 4})};
   c.forward = [](const Arrays&, const Arrays&) { return Arrays{{1, 2, -2, -1, 0, 0}}; };

@@ -9,11 +9,11 @@
 namespace mxtrain::test {
 namespace {
 
-using Function = double (*)(double);
+using UnaryReference = double (*)(double);
 
 struct UnaryCase {
   const char* op;
-  Function f;
+  UnaryReference f;
   Generator inputs;
   bool integers = false;
   double epsilons = 16;
@@ -41,7 +41,7 @@ double DigammaIntegral(double x) {
   return kStep * sum;
 }
 
-const std::vector<UnaryCase>& Cases() {
+const std::vector<UnaryCase>& UnaryCases() {
   static const Generator any = Uniform(-2, 2), positive = Uniform(0.3, 3),
                          inside = Uniform(-0.9, 0.9);
   static const Generator steps =
@@ -103,7 +103,7 @@ const std::vector<UnaryCase>& Cases() {
   return cases;
 }
 
-OperatorCase MakeCase(const UnaryCase& unary, const TShape& shape) {
+OperatorCase MakeUnaryCase(const UnaryCase& unary, const TShape& shape) {
   OperatorCase c;
   c.name = format("{} {}", unary.op, shape.ToString());
   c.op = unary.op;
@@ -117,7 +117,7 @@ OperatorCase MakeCase(const UnaryCase& unary, const TShape& shape) {
 }
 
 TEST_CASE("unary functions and their gradients") {
-  for (const UnaryCase& unary : Cases()) RunCase(MakeCase(unary, {3, 5, 2, 3}));
+  for (const UnaryCase& unary : UnaryCases()) RunCase(MakeUnaryCase(unary, {3, 5, 2, 3}));
 }
 
 TEST_CASE("digamma below zero, and at its poles") {
@@ -144,23 +144,23 @@ TEST_CASE("digamma below zero, and at its poles") {
 
 TEST_CASE("unary functions of one element and of none, and of more than one thread's piece") {
   for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{40001}}) {
-    for (const UnaryCase& unary : Cases()) {
+    for (const UnaryCase& unary : UnaryCases()) {
       if (std::string(unary.op) == "relu" || std::string(unary.op) == "exp")
-        RunCase(MakeCase(unary, shape));
+        RunCase(MakeUnaryCase(unary, shape));
     }
   }
 }
 
 TEST_CASE("whole numbers") {
-  for (const UnaryCase& unary : Cases()) {
+  for (const UnaryCase& unary : UnaryCases()) {
     if (!unary.integers) continue;
-    OperatorCase c = MakeCase(unary, {7});
+    OperatorCase c = MakeUnaryCase(unary, {7});
     c.inputs = {Cycle({3, -2, 0, 1, 5, -7, 2})};
     c.types = {DType::kInt32, DType::kInt64};
     c.backward = false;
     RunCase(c);
   }
-  OperatorCase halves = MakeCase(Cases()[3], {7});
+  OperatorCase halves = MakeUnaryCase(UnaryCases()[3], {7});
   REQUIRE(halves.op == "round");
   halves.inputs = {Cycle({0.5, -0.5, 1.5, -2.5, 8388609, 0.5f - 0x1p-25f, -0.5f + 0x1p-25f})};
   halves.backward = false;
@@ -174,7 +174,7 @@ TEST_CASE("whole numbers") {
 }
 
 TEST_CASE("a type without the function is refused at planning time") {
-  OperatorCase c = MakeCase(Cases()[15], {2});
+  OperatorCase c = MakeUnaryCase(UnaryCases()[15], {2});
   REQUIRE(c.op == "exp");
   c.types = {DType::kInt32};
   c.must_accept = {};

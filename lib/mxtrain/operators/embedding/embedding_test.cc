@@ -15,7 +15,8 @@ size_t RowOf(double word, int64_t words) {
   return static_cast<size_t>(std::min(std::floor(word), static_cast<double>(words - 1)));
 }
 
-OperatorCase Case(const TShape& data, const Generator& words, int64_t input, int64_t output) {
+OperatorCase EmbeddingCase(const TShape& data, const Generator& words, int64_t input,
+                           int64_t output) {
   OperatorCase c;
   c.name = format("Embedding of {} in [{}, {}]", data.ToString(), input, output);
   c.op = "Embedding";
@@ -43,7 +44,7 @@ OperatorCase Case(const TShape& data, const Generator& words, int64_t input, int
   return c;
 }
 
-void Run(OperatorCase c, DType words, DType weight) {
+void RunEmbedding(OperatorCase c, DType words, DType weight) {
   c.name += format(", {} and {}", NameOf(words), NameOf(weight));
   c.types = {weight};
   c.input_types = {words, weight};
@@ -51,25 +52,26 @@ void Run(OperatorCase c, DType words, DType weight) {
 }
 
 TEST_CASE("Embedding") {
-  const OperatorCase small = Case({3, 5}, Labels(4), 4, 7);
+  const OperatorCase small = EmbeddingCase({3, 5}, Labels(4), 4, 7);
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16,
                            DType::kUint8, DType::kInt32, DType::kInt64}) {
-    Run(small, DType::kFloat32, type);
-    Run(small, type, DType::kFloat32);
+    RunEmbedding(small, DType::kFloat32, type);
+    RunEmbedding(small, type, DType::kFloat32);
   }
-  Run(Case({6}, Labels(300), 300, 1), DType::kInt32, DType::kFloat32);
-  Run(Case({1, 1, 2}, Labels(1), 1, 40), DType::kInt64, DType::kFloat32);
-  Run(Case({2, 0}, Labels(3), 3, 4), DType::kInt32, DType::kFloat32);
+  RunEmbedding(EmbeddingCase({6}, Labels(300), 300, 1), DType::kInt32, DType::kFloat32);
+  RunEmbedding(EmbeddingCase({1, 1, 2}, Labels(1), 1, 40), DType::kInt64, DType::kFloat32);
+  RunEmbedding(EmbeddingCase({2, 0}, Labels(3), 3, 4), DType::kInt32, DType::kFloat32);
   // Several threads, and pages of rows.
-  Run(Case({70, 9}, Labels(300), 300, 261), DType::kInt32, DType::kFloat32);
+  RunEmbedding(EmbeddingCase({70, 9}, Labels(300), 300, 261), DType::kInt32, DType::kFloat32);
 }
 
 TEST_CASE("Embedding: words out of range take the nearest row") {
   const double nan = std::nan("");
-  const OperatorCase c = Case({8}, Cycle({2.9, -1, 100, nan, 3, -0.5, HUGE_VAL, -HUGE_VAL}), 4, 3);
-  Run(c, DType::kFloat32, DType::kFloat32);
-  Run(c, DType::kBfloat16, DType::kFloat64);
-  Run(Case({4}, Cycle({-7, 5, 4, 3}), 4, 3), DType::kInt32, DType::kFloat32);
+  const OperatorCase c =
+      EmbeddingCase({8}, Cycle({2.9, -1, 100, nan, 3, -0.5, HUGE_VAL, -HUGE_VAL}), 4, 3);
+  RunEmbedding(c, DType::kFloat32, DType::kFloat32);
+  RunEmbedding(c, DType::kBfloat16, DType::kFloat64);
+  RunEmbedding(EmbeddingCase({4}, Cycle({-7, 5, 4, 3}), 4, 3), DType::kInt32, DType::kFloat32);
 }
 
 TEST_CASE("Embedding: shapes, types and refusals") {

@@ -6,13 +6,13 @@
 namespace mxtrain::test {
 namespace {
 
-TShape Infer(const char* op, const Kwargs& kwargs, const TShape& shape) {
+TShape InferExpandDims(const char* op, const Kwargs& kwargs, const TShape& shape) {
   std::vector<TShape> in = {shape}, out(1), aux;
   TestRegistry().Create(op, kwargs)->InferShape(&in, &out, &aux);
   return out[0];
 }
 
-void Examine(const char* op, const Kwargs& kwargs, const TShape& shape) {
+void ExamineExpandDims(const char* op, const Kwargs& kwargs, const TShape& shape) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {}", op, shape.ToString());
@@ -26,10 +26,10 @@ void Examine(const char* op, const Kwargs& kwargs, const TShape& shape) {
 }
 
 TEST_CASE("expand_dims and squeeze keep the elements") {
-  Examine("expand_dims", {{"axis", "1"}}, {3, 5});
-  Examine("expand_dims", {{"axis", "-1"}}, {0, 2});
-  Examine("squeeze", {}, {3, 1, 5, 1});
-  Examine("squeeze", {{"axis", "-1"}}, {1, 7, 1});
+  ExamineExpandDims("expand_dims", {{"axis", "1"}}, {3, 5});
+  ExamineExpandDims("expand_dims", {{"axis", "-1"}}, {0, 2});
+  ExamineExpandDims("squeeze", {}, {3, 1, 5, 1});
+  ExamineExpandDims("squeeze", {{"axis", "-1"}}, {1, 7, 1});
 }
 
 TEST_CASE("expand_dims: partial shapes") {
@@ -44,16 +44,16 @@ TEST_CASE("expand_dims: partial shapes") {
 }
 
 TEST_CASE("expand_dims and squeeze: shapes") {
-  CHECK(Infer("expand_dims", {{"axis", "0"}}, {2, 3}) == TShape{1, 2, 3});
-  CHECK(Infer("expand_dims", {{"axis", "1"}}, {2, 3}) == TShape{2, 1, 3});
-  CHECK(Infer("expand_dims", {{"axis", "-1"}}, {2, 3}) == TShape{2, 3, 1});
-  CHECK(Infer("squeeze", {}, {1, 3, 1}) == TShape{3});
-  CHECK(Infer("squeeze", {}, {1, 1}) == TShape{1});
-  CHECK(Infer("squeeze", {{"axis", "(0,)"}}, {1, 3, 1}) == TShape{3, 1});
-  CHECK(Infer("squeeze", {{"axis", "(0, -1)"}}, {1, 3, 1}) == TShape{3});
-  CHECK_THROWS_WITH(Infer("expand_dims", {{"axis", "3"}}, {2, 3}),
+  CHECK(InferExpandDims("expand_dims", {{"axis", "0"}}, {2, 3}) == TShape{1, 2, 3});
+  CHECK(InferExpandDims("expand_dims", {{"axis", "1"}}, {2, 3}) == TShape{2, 1, 3});
+  CHECK(InferExpandDims("expand_dims", {{"axis", "-1"}}, {2, 3}) == TShape{2, 3, 1});
+  CHECK(InferExpandDims("squeeze", {}, {1, 3, 1}) == TShape{3});
+  CHECK(InferExpandDims("squeeze", {}, {1, 1}) == TShape{1});
+  CHECK(InferExpandDims("squeeze", {{"axis", "(0,)"}}, {1, 3, 1}) == TShape{3, 1});
+  CHECK(InferExpandDims("squeeze", {{"axis", "(0, -1)"}}, {1, 3, 1}) == TShape{3});
+  CHECK_THROWS_WITH(InferExpandDims("expand_dims", {{"axis", "3"}}, {2, 3}),
                     "expand_dims: axis 3 is out of range for shape [2, 3, 1]");
-  CHECK_THROWS_WITH(Infer("squeeze", {{"axis", "1"}}, {1, 3, 1}),
+  CHECK_THROWS_WITH(InferExpandDims("squeeze", {{"axis", "1"}}, {1, 3, 1}),
                     "squeeze: axis 1 of shape [1, 3, 1] does not have length 1");
 }
 

@@ -21,7 +21,7 @@ TEST_CASE("Flatten keeps every element in its place") {
   }
 }
 
-bool Infer(TShape* in, TShape* out) {
+bool InferFlatten(TShape* in, TShape* out) {
   std::vector<TShape> ins = {*in}, outs = {*out}, aux;
   const bool known = TestRegistry().Create("Flatten", {})->InferShape(&ins, &outs, &aux);
   *in = ins[0];
@@ -31,21 +31,21 @@ bool Infer(TShape* in, TShape* out) {
 
 TEST_CASE("Flatten: shapes in both directions") {
   TShape in{4, 3, 5}, out;
-  CHECK(Infer(&in, &out));
+  CHECK(InferFlatten(&in, &out));
   CHECK(out == TShape{4, 15});
   in = {-1, 3, 5}, out = {4, -1};
-  CHECK(Infer(&in, &out));
+  CHECK(InferFlatten(&in, &out));
   CHECK(in == TShape{4, 3, 5});
   in = {-1, 3, -1}, out = {4, 15};
-  CHECK(Infer(&in, &out));
+  CHECK(InferFlatten(&in, &out));
   CHECK(in == TShape{4, 3, 5});
   in = {7}, out = {};
-  CHECK(Infer(&in, &out));
+  CHECK(InferFlatten(&in, &out));
   CHECK(out == TShape{7, 1});
   in = {}, out = {};
-  CHECK(!Infer(&in, &out));
+  CHECK(!InferFlatten(&in, &out));
   in = {4, 3, 5}, out = {4, 14};
-  CHECK_THROWS_WITH_AS(Infer(&in, &out),
+  CHECK_THROWS_WITH_AS(InferFlatten(&in, &out),
                        "Flatten: output has shape [4, 15], but [4, 14] was expected", Error);
 }
 

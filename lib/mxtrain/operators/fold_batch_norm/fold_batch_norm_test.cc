@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(bool bias, bool fix_gamma) {
+void RunFold(bool bias, bool fix_gamma) {
   OperatorCase c;
   c.name = "fold batch norm";
   c.op = "_FoldBatchNorm";
@@ -37,7 +37,7 @@ void Run(bool bias, bool fix_gamma) {
 
 TEST_CASE("_FoldBatchNorm") {
   for (bool bias : {false, true}) {
-    for (bool fix_gamma : {false, true}) Run(bias, fix_gamma);
+    for (bool fix_gamma : {false, true}) RunFold(bias, fix_gamma);
   }
 }
 

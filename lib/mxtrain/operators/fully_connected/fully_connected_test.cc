@@ -8,9 +8,10 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hidden, bool bias,
-         bool flatten, std::vector<std::string> must_accept = {"ref", "onednn"},
-         std::vector<DType> types = {DType::kFloat32, DType::kFloat64}) {
+void RunFullyConnected(const std::string& name, const TShape& data, int64_t inputs, int64_t hidden,
+                       bool bias, bool flatten,
+                       std::vector<std::string> must_accept = {"ref", "onednn"},
+                       std::vector<DType> types = {DType::kFloat32, DType::kFloat64}) {
   OperatorCase c;
   c.name = "fully connected, " + name;
   c.op = "FullyConnected";
@@ -45,24 +46,26 @@ void Run(const std::string& name, const TShape& data, int64_t inputs, int64_t hi
 }
 
 TEST_CASE("FullyConnected: matrices") {
-  Run("square", {16, 16}, 16, 16, true, true);
-  Run("odd sizes", {5, 7}, 7, 11, true, true);
-  Run("without bias", {3, 33}, 33, 9, false, true);
-  Run("one of everything", {1, 1}, 1, 1, true, true);
-  Run("narrow types", {3, 4}, 4, 2, true, true, {"ref"}, {DType::kFloat16, DType::kBfloat16});
-  Run("no rows", {0, 4}, 4, 3, true, true, {"ref"});
+  RunFullyConnected("square", {16, 16}, 16, 16, true, true);
+  RunFullyConnected("odd sizes", {5, 7}, 7, 11, true, true);
+  RunFullyConnected("without bias", {3, 33}, 33, 9, false, true);
+  RunFullyConnected("one of everything", {1, 1}, 1, 1, true, true);
+  RunFullyConnected("narrow types", {3, 4}, 4, 2, true, true, {"ref"},
+                    {DType::kFloat16, DType::kBfloat16});
+  RunFullyConnected("no rows", {0, 4}, 4, 3, true, true, {"ref"});
 }
 TEST_CASE("FullyConnected: bfloat16 with a float32 bias, by oneDNN if the processor supports it") {
-  Run("bfloat16", {16, 32}, 32, 16, true, true, {"ref"}, {DType::kBfloat16});
-  Run("bfloat16, odd sizes", {5, 7}, 7, 11, true, true, {"ref"}, {DType::kBfloat16});
-  Run("bfloat16, without bias", {3, 33}, 33, 9, false, true, {"ref"}, {DType::kBfloat16});
+  RunFullyConnected("bfloat16", {16, 32}, 32, 16, true, true, {"ref"}, {DType::kBfloat16});
+  RunFullyConnected("bfloat16, odd sizes", {5, 7}, 7, 11, true, true, {"ref"}, {DType::kBfloat16});
+  RunFullyConnected("bfloat16, without bias", {3, 33}, 33, 9, false, true, {"ref"},
+                    {DType::kBfloat16});
 }
 TEST_CASE("FullyConnected: images are flattened") {
-  Run("images", {4, 10, 2, 3}, 60, 10, true, true);
+  RunFullyConnected("images", {4, 10, 2, 3}, 60, 10, true, true);
 }
 TEST_CASE("FullyConnected: last axis only") {
-  Run("sequences", {3, 4, 6}, 6, 5, true, false);
-  Run("a vector", {6}, 6, 5, false, false);
+  RunFullyConnected("sequences", {3, 4, 6}, 6, 5, true, false);
+  RunFullyConnected("a vector", {6}, 6, 5, false, false);
 }
 
 TEST_CASE("FullyConnected: shapes are inferred in both directions") {

@@ -3,14 +3,15 @@
 
 #include <cmath>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
 // The offset in an array of `shape` of the sub-array at point `n`.
-size_t PlaceOf(const TShape& shape, const Values& indices, int64_t axes, int64_t points,
-               int64_t n) {
+size_t GatherPlace(const TShape& shape, const Values& indices, int64_t axes, int64_t points,
+                   int64_t n) {
   int64_t place = 0;
   for (int a = 0; a < axes; ++a) {
     auto index = static_cast<int64_t>(indices[static_cast<size_t>(a * points + n)]);
@@ -33,7 +34,7 @@ OperatorCase Gather(const TShape& data, const TShape& indices, const Values& val
     Values y;
     for (int64_t n = 0; n < points; ++n) {
       for (size_t k = 0; k < length; ++k)
-        y.push_back(in[0][PlaceOf(data, in[1], axes, points, n) + k]);
+        y.push_back(in[0][GatherPlace(data, in[1], axes, points, n) + k]);
     }
     return Arrays{y};
   };
@@ -41,7 +42,7 @@ OperatorCase Gather(const TShape& data, const TShape& indices, const Values& val
     Values g(in[0].size());
     for (int64_t n = 0; n < points; ++n) {
       for (size_t k = 0; k < length; ++k)
-        g[PlaceOf(data, in[1], axes, points, n) + k] +=
+        g[GatherPlace(data, in[1], axes, points, n) + k] +=
             head[0][static_cast<size_t>(n) * length + k];
     }
     return Arrays{g, {}};
@@ -66,7 +67,8 @@ OperatorCase Scatter(const TShape& data, const TShape& indices, const TShape& sh
     Values y(static_cast<size_t>(shape.Size()));
     for (int64_t n = 0; n < points; ++n) {
       for (size_t k = 0; k < length; ++k)
-        y[PlaceOf(shape, in[1], axes, points, n) + k] = in[0][static_cast<size_t>(n) * length + k];
+        y[GatherPlace(shape, in[1], axes, points, n) + k] =
+            in[0][static_cast<size_t>(n) * length + k];
     }
     return Arrays{y};
   };
@@ -74,7 +76,7 @@ OperatorCase Scatter(const TShape& data, const TShape& indices, const TShape& sh
     Values g;
     for (int64_t n = 0; n < points; ++n) {
       for (size_t k = 0; k < length; ++k)
-        g.push_back(head[0][PlaceOf(shape, in[1], axes, points, n) + k]);
+        g.push_back(head[0][GatherPlace(shape, in[1], axes, points, n) + k]);
     }
     return Arrays{g, {}};
   };
@@ -82,10 +84,6 @@ OperatorCase Scatter(const TShape& data, const TShape& indices, const TShape& sh
   c.must_accept = {"ref"};
   return c;
 }
-
-const std::vector<DType> kAllTypes = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
-                                      DType::kBfloat16, DType::kUint8,   DType::kInt32,
-                                      DType::kInt64};
 
 TEST_CASE("gather_nd") {
   OperatorCase c = Gather({3, 5, 2}, {2, 4}, {0, 2, 0, -1, 4, 1, 4, 0.9});

@@ -83,7 +83,8 @@ TEST_CASE("multi_sum_sq gives the same bits for any number of threads") {
 }
 
 // f min(1, max_norm / (|f| ||g||)) in the third of every four.
-OperatorCase ClipCase(const TShape& scalars, const Values& sums, double factor, double max_norm) {
+OperatorCase ClipNormCase(const TShape& scalars, const Values& sums, double factor,
+                          double max_norm) {
   OperatorCase c;
   c.name = format("clip_global_norm {} factor {}, {} sums from {}, to {}", scalars.ToString(),
                   factor, sums.size(), sums[0], max_norm);
@@ -110,19 +111,19 @@ TEST_CASE("clip_global_norm bounds the factor of every row") {
   for (const TShape& scalars : {TShape{4}, TShape{1, 4}, TShape{70, 4}}) {
     for (const double factor : {0.25, -0.25, 1.0}) {
       for (const double max_norm : {0.5, 100.0, 1e-30})
-        RunCase(ClipCase(scalars, {9, 16, 0}, factor, max_norm));
+        RunCase(ClipNormCase(scalars, {9, 16, 0}, factor, max_norm));
     }
   }
-  RunCase(ClipCase({3, 4}, Values(500, 4.0), 0.5, 3));
-  RunCase(ClipCase({3, 4}, {1e60, 1e61}, 0.5, 3));
+  RunCase(ClipNormCase({3, 4}, Values(500, 4.0), 0.5, 3));
+  RunCase(ClipNormCase({3, 4}, {1e60, 1e61}, 0.5, 3));
 }
 
 TEST_CASE(
     "clip_global_norm leaves a factor alone if the norm is not finite, and a factor of 0 always") {
   for (const double sum : {kInf, kNan}) {
-    for (const double factor : {0.25, 0.0}) RunCase(ClipCase({2, 4}, {1, sum}, factor, 0.5));
+    for (const double factor : {0.25, 0.0}) RunCase(ClipNormCase({2, 4}, {1, sum}, factor, 0.5));
   }
-  OperatorCase zero = ClipCase({2, 4}, {9, 16}, 0, 0.5);
+  OperatorCase zero = ClipNormCase({2, 4}, {9, 16}, 0, 0.5);
   zero.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[1]}; };
   RunCase(zero);
 }

@@ -9,8 +9,8 @@
 namespace mxtrain::test {
 namespace {
 
-void Examine(const std::string& op, const Kwargs& kwargs, double (*f)(double),
-             std::optional<double> slope) {
+void ExamineGradientChange(const std::string& op, const Kwargs& kwargs, double (*f)(double),
+                           std::optional<double> slope) {
   for (const TShape& shape : {TShape{2, 3, 3, 5}, TShape{0, 4}, TShape{1}}) {
     OperatorCase c;
     c.op = op;
@@ -32,21 +32,21 @@ void Examine(const std::string& op, const Kwargs& kwargs, double (*f)(double),
 }
 
 TEST_CASE("gradient changes: identity, rounding and sign with another gradient") {
-  Examine(
+  ExamineGradientChange(
       "_contrib_gradientmultiplier", {{"scalar", "-0.75"}}, [](double x) { return x; }, -0.75);
-  Examine(
+  ExamineGradientChange(
       "gradientmultiplier", {}, [](double x) { return x; }, 1.0);
-  Examine(
+  ExamineGradientChange(
       "round_ste", {}, [](double x) { return std::round(x); }, 1.0);
-  Examine(
+  ExamineGradientChange(
       "sign_ste", {}, [](double x) { return x > 0 ? 1.0 : -1.0; }, 1.0);
 }
 
 TEST_CASE("quadratic") {
-  Examine(
+  ExamineGradientChange(
       "_contrib_quadratic", {{"a", "2"}, {"b", "-0.5"}, {"c", "3"}},
       [](double x) { return 2 * x * x - 0.5 * x + 3; }, std::nullopt);
-  Examine(
+  ExamineGradientChange(
       "quadratic", {}, [](double) { return 0.0; }, std::nullopt);
 }
 

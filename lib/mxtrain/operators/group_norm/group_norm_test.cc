@@ -10,7 +10,7 @@ namespace mxtrain::test {
 namespace {
 
 // gamma and beta have `scales` elements: one per group, or per channel.
-OperatorCase CaseOf(const TShape& shape, int64_t groups, int64_t scales, bool statistics) {
+OperatorCase GroupNormCase(const TShape& shape, int64_t groups, int64_t scales, bool statistics) {
   OperatorCase c;
   c.op = "GroupNorm";
   c.name = format("GroupNorm {}, {} groups, gamma of {}", shape.ToString(), groups, scales);
@@ -45,23 +45,23 @@ OperatorCase CaseOf(const TShape& shape, int64_t groups, int64_t scales, bool st
 }
 
 TEST_CASE("GroupNorm by its definition, with statistics") {
-  RunCase(CaseOf({2, 6, 3, 5}, 3, 3, true));
-  RunCase(CaseOf({2, 6, 3, 5}, 2, 6, true));
-  RunCase(CaseOf({3, 4, 7}, 4, 4, true));
-  RunCase(CaseOf({2, 4, 2, 2, 3}, 1, 1, true));
-  RunCase(CaseOf({1, 2, 1, 1, 2, 1, 3, 1}, 2, 2, true));
-  OperatorCase c = CaseOf({2, 6, 3, 5}, 2, 6, true);
+  RunCase(GroupNormCase({2, 6, 3, 5}, 3, 3, true));
+  RunCase(GroupNormCase({2, 6, 3, 5}, 2, 6, true));
+  RunCase(GroupNormCase({3, 4, 7}, 4, 4, true));
+  RunCase(GroupNormCase({2, 4, 2, 2, 3}, 1, 1, true));
+  RunCase(GroupNormCase({1, 2, 1, 1, 2, 1, 3, 1}, 2, 2, true));
+  OperatorCase c = GroupNormCase({2, 6, 3, 5}, 2, 6, true);
   c.backward = false;
   c.must_accept = {"simd"};
   RunCase(c);
 }
 
 TEST_CASE("GroupNorm by its definition") {
-  RunCase(CaseOf({2, 4, 0, 5}, 2, 2, false));
-  RunCase(CaseOf({0, 4, 3}, 2, 4, false));
-  RunCase(CaseOf({2, 4, 3}, 2, 4, false));  // channels shorter than a vector
+  RunCase(GroupNormCase({2, 4, 0, 5}, 2, 2, false));
+  RunCase(GroupNormCase({0, 4, 3}, 2, 4, false));
+  RunCase(GroupNormCase({2, 4, 3}, 2, 4, false));  // channels shorter than a vector
   const auto run = [](const TShape& shape, int64_t groups, int64_t scales) {
-    OperatorCase c = CaseOf(shape, groups, scales, false);
+    OperatorCase c = GroupNormCase(shape, groups, scales, false);
     c.must_accept = {"simd"};
     RunCase(c);
     if (c.shapes[0].Size() > 1000) return;  // sums of many rounded numbers

@@ -7,7 +7,7 @@
 namespace mxtrain::test {
 namespace {
 
-struct Net {
+struct Im2colNet {
   TShape images, kernel, stride, pad, dilate;
 
   TShape windows() const {
@@ -39,14 +39,14 @@ struct Net {
   }
 };
 
-const Net kNets[] = {{{2, 3, 5, 4}, {3, 2}, {2, 1}, {1, 0}, {1, 2}},
-                     {{1, 2, 4, 4}, {2, 2}, {2, 2}, {0, 0}, {1, 1}},
-                     {{2, 3, 9}, {4}, {2}, {2}, {2}},
-                     {{1, 2, 3, 4, 3}, {2, 3, 2}, {1, 2, 1}, {0, 1, 1}, {1, 1, 2}},
-                     {{1, 1, 1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
-                     {{0, 3, 4, 4}, {3, 3}, {1, 1}, {0, 0}, {1, 1}}};
+const Im2colNet kNets[] = {{{2, 3, 5, 4}, {3, 2}, {2, 1}, {1, 0}, {1, 2}},
+                           {{1, 2, 4, 4}, {2, 2}, {2, 2}, {0, 0}, {1, 1}},
+                           {{2, 3, 9}, {4}, {2}, {2}, {2}},
+                           {{1, 2, 3, 4, 3}, {2, 3, 2}, {1, 2, 1}, {0, 1, 1}, {1, 1, 2}},
+                           {{1, 1, 1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+                           {{0, 3, 4, 4}, {3, 3}, {1, 1}, {0, 0}, {1, 1}}};
 
-OperatorCase CaseOf(const Net& net, bool to_columns) {
+OperatorCase Im2colCase(const Im2colNet& net, bool to_columns) {
   OperatorCase c;
   c.op = to_columns ? "im2col" : "col2im";
   c.name = c.op + " " + net.images.ToString();
@@ -78,9 +78,9 @@ OperatorCase CaseOf(const Net& net, bool to_columns) {
 }
 
 TEST_CASE("im2col: windows as columns, and back") {
-  for (const Net& net : kNets) {
-    RunCase(CaseOf(net, true));
-    RunCase(CaseOf(net, false));
+  for (const Im2colNet& net : kNets) {
+    RunCase(Im2colCase(net, true));
+    RunCase(Im2colCase(net, false));
   }
 }
 

@@ -6,7 +6,7 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(const TShape& data, const Values& mean, const Values& std) {
+OperatorCase ImageNormalizeCase(const TShape& data, const Values& mean, const Values& std) {
   OperatorCase c;
   c.op = "image_normalize";
   c.name = format("image_normalize of {}", data.ToString());
@@ -33,18 +33,18 @@ OperatorCase Case(const TShape& data, const Values& mean, const Values& std) {
 }
 
 TEST_CASE("image_normalize") {
-  RunCase(Case({2, 5, 7, 3}, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}));
-  RunCase(Case({3, 16, 17, 3}, {0}, {1}));
-  RunCase(Case({2, 9, 4, 1}, {0.1307}, {0.3081}));
-  RunCase(Case({1, 3, 2, 4}, {0.5}, {0.25}));
-  RunCase(Case({1, 300, 70, 3}, {0.2, 0.3, 0.4}, {0.5}));
-  RunCase(Case({0, 4, 4, 3}, {0}, {1}));
+  RunCase(ImageNormalizeCase({2, 5, 7, 3}, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}));
+  RunCase(ImageNormalizeCase({3, 16, 17, 3}, {0}, {1}));
+  RunCase(ImageNormalizeCase({2, 9, 4, 1}, {0.1307}, {0.3081}));
+  RunCase(ImageNormalizeCase({1, 3, 2, 4}, {0.5}, {0.25}));
+  RunCase(ImageNormalizeCase({1, 300, 70, 3}, {0.2, 0.3, 0.4}, {0.5}));
+  RunCase(ImageNormalizeCase({0, 4, 4, 3}, {0}, {1}));
 }
 
 // On a GPU channels last.
 TEST_CASE("image_normalize: 16-bit outputs") {
   for (const char* dtype : {"bfloat16", "float16"}) {
-    OperatorCase c = Case({2, 5, 7, 3}, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
+    OperatorCase c = ImageNormalizeCase({2, 5, 7, 3}, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225});
     c.kwargs.emplace_back("dtype", dtype);
     RunCase(c);
   }

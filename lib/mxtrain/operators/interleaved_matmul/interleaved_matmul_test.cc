@@ -8,26 +8,27 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kBatch = 2, kHeads = 3, kDepth = 4;
+constexpr int64_t kSequences = 2, kHeads = 3, kDepth = 4;
 
-// Element d of part `part` of a head, of sequences [length, kBatch, kHeads * parts * kDepth].
-double At(const Values& x, int64_t parts, int64_t place, int64_t n, int64_t head, int64_t part,
-          int64_t d) {
-  return x[static_cast<size_t>((((place * kBatch + n) * kHeads + head) * parts + part) * kDepth +
-                               d)];
+// Element d of part `part` of a head, of sequences [length, kSequences, kHeads * parts * kDepth].
+double PartAt(const Values& x, int64_t parts, int64_t place, int64_t n, int64_t head, int64_t part,
+              int64_t d) {
+  return x[static_cast<size_t>(
+      (((place * kSequences + n) * kHeads + head) * parts + part) * kDepth + d)];
 }
 
-// [kBatch * kHeads, queries, keys].
+// [kSequences * kHeads, queries, keys].
 Values Scores(const Values& q, int64_t query_parts, const Values& k, int64_t key_parts,
               int64_t key_part, int64_t queries, int64_t keys) {
   Values y;
-  for (int64_t n = 0; n < kBatch; ++n) {
+  for (int64_t n = 0; n < kSequences; ++n) {
     for (int64_t head = 0; head < kHeads; ++head) {
       for (int64_t i = 0; i < queries; ++i) {
         for (int64_t j = 0; j < keys; ++j) {
           double sum = 0;
           for (int64_t d = 0; d < kDepth; ++d)
-            sum += At(q, query_parts, i, n, head, 0, d) * At(k, key_parts, j, n, head, key_part, d);
+            sum += PartAt(q, query_parts, i, n, head, 0, d) *
+                   PartAt(k, key_parts, j, n, head, key_part, d);
           y.push_back(sum / std::sqrt(static_cast<double>(kDepth)));
         }
       }
@@ -36,18 +37,18 @@ Values Scores(const Values& q, int64_t query_parts, const Values& k, int64_t key
   return y;
 }
 
-// [queries, kBatch, kHeads * kDepth].
+// [queries, kSequences, kHeads * kDepth].
 Values Means(const Values& v, int64_t parts, int64_t part, const Values& attention, int64_t queries,
              int64_t keys) {
   Values y;
   for (int64_t i = 0; i < queries; ++i) {
-    for (int64_t n = 0; n < kBatch; ++n) {
+    for (int64_t n = 0; n < kSequences; ++n) {
       for (int64_t head = 0; head < kHeads; ++head) {
         for (int64_t d = 0; d < kDepth; ++d) {
           double sum = 0;
           for (int64_t j = 0; j < keys; ++j) {
             sum += attention[static_cast<size_t>(((n * kHeads + head) * queries + i) * keys + j)] *
-                   At(v, parts, j, n, head, part, d);
+                   PartAt(v, parts, j, n, head, part, d);
           }
           y.push_back(sum);
         }
@@ -57,8 +58,8 @@ Values Means(const Values& v, int64_t parts, int64_t part, const Values& attenti
   return y;
 }
 
-void Examine(const std::string& op, std::vector<TShape> shapes,
-             const std::function<Values(const Arrays&)>& f) {
+void ExamineInterleaved(const std::string& op, std::vector<TShape> shapes,
+                        const std::function<Values(const Arrays&)>& f) {
   OperatorCase c;
   c.op = c.name = op;
   c.kwargs = {{"heads", "3"}};
@@ -71,16 +72,18 @@ void Examine(const std::string& op, std::vector<TShape> shapes,
 
 TEST_CASE("interleaved_matmul: the parts of attention by their definition") {
   constexpr int64_t kQueries = 5, kKeys = 7, kWidth = kHeads * kDepth;
-  Examine("_contrib_interleaved_matmul_selfatt_qk", {{kKeys, kBatch, 3 * kWidth}},
-          [](const Arrays& in) { return Scores(in[0], 3, in[0], 3, 1, kKeys, kKeys); });
-  Examine("_contrib_interleaved_matmul_selfatt_valatt",
-          {{kKeys, kBatch, 3 * kWidth}, {kBatch * kHeads, kKeys, kKeys}},
-          [](const Arrays& in) { return Means(in[0], 3, 2, in[1], kKeys, kKeys); });
-  Examine("interleaved_matmul_encdec_qk", {{kQueries, kBatch, kWidth}, {kKeys, kBatch, 2 * kWidth}},
-          [](const Arrays& in) { return Scores(in[0], 1, in[1], 2, 0, kQueries, kKeys); });
-  Examine("interleaved_matmul_encdec_valatt",
-          {{kKeys, kBatch, 2 * kWidth}, {kBatch * kHeads, kQueries, kKeys}},
-          [](const Arrays& in) { return Means(in[0], 2, 1, in[1], kQueries, kKeys); });
+  ExamineInterleaved("_contrib_interleaved_matmul_selfatt_qk", {{kKeys, kSequences, 3 * kWidth}},
+                     [](const Arrays& in) { return Scores(in[0], 3, in[0], 3, 1, kKeys, kKeys); });
+  ExamineInterleaved("_contrib_interleaved_matmul_selfatt_valatt",
+                     {{kKeys, kSequences, 3 * kWidth}, {kSequences * kHeads, kKeys, kKeys}},
+                     [](const Arrays& in) { return Means(in[0], 3, 2, in[1], kKeys, kKeys); });
+  ExamineInterleaved(
+      "interleaved_matmul_encdec_qk",
+      {{kQueries, kSequences, kWidth}, {kKeys, kSequences, 2 * kWidth}},
+      [](const Arrays& in) { return Scores(in[0], 1, in[1], 2, 0, kQueries, kKeys); });
+  ExamineInterleaved("interleaved_matmul_encdec_valatt",
+                     {{kKeys, kSequences, 2 * kWidth}, {kSequences * kHeads, kQueries, kKeys}},
+                     [](const Arrays& in) { return Means(in[0], 2, 1, in[1], kQueries, kKeys); });
 }
 
 TEST_CASE("div_sqrt_dim") {

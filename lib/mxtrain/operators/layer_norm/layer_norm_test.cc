@@ -11,12 +11,12 @@ namespace mxtrain::test {
 namespace {
 
 // An array [outer, length, inner], normalized along its middle.
-struct View {
+struct NormView {
   int64_t outer, length, inner;
 };
 
 // By the definition; with mean and standard deviation of each row.
-Arrays Normalize(const View& v, const Values& x, bool centred, double eps) {
+Arrays Normalize(const NormView& v, const Values& x, bool centred, double eps) {
   Values y(x.size()), means, deviations;
   const double n = static_cast<double>(v.length);
   for (int64_t row = 0; row < v.outer * v.inner; ++row) {
@@ -37,7 +37,7 @@ Arrays Normalize(const View& v, const Values& x, bool centred, double eps) {
 }
 
 // x times gamma plus beta, which may be missing.
-void Scale(const View& v, const Arrays& in, Values* y) {
+void Scale(const NormView& v, const Arrays& in, Values* y) {
   for (size_t i = 0; i < y->size(); ++i) {
     const auto k = static_cast<size_t>(static_cast<int64_t>(i) / v.inner % v.length);
     if (in.size() > 1) (*y)[i] *= in[1][k];
@@ -45,8 +45,8 @@ void Scale(const View& v, const Arrays& in, Values* y) {
   }
 }
 
-OperatorCase CaseOf(const std::string& op, const TShape& shape, const View& v, const Kwargs& kwargs,
-                    double eps) {
+OperatorCase LayerNormCase(const std::string& op, const TShape& shape, const NormView& v,
+                           const Kwargs& kwargs, double eps) {
   OperatorCase c;
   c.name = format("{} {}, rows of {}", op, shape.ToString(), v.length);
   c.op = op;
@@ -67,7 +67,7 @@ OperatorCase CaseOf(const std::string& op, const TShape& shape, const View& v, c
 }
 
 // In every type. Narrow ones keep float32 parameters.
-void Run(OperatorCase c, bool vectors) {
+void RunLayerNorm(OperatorCase c, bool vectors) {
   if (vectors) c.must_accept = {"simd"};
   c.types = {DType::kFloat32, DType::kFloat64};
   RunCase(c);
@@ -82,43 +82,48 @@ TEST_CASE("LayerNorm along the last axis") {
   for (const TShape& shape :
        {TShape{5, 7}, TShape{2, 3, 16}, TShape{9, 33}, TShape{3, 150}, TShape{4, 1}, TShape{11}}) {
     const int64_t length = shape[shape.ndim() - 1];
-    Run(CaseOf("LayerNorm", shape, {shape.Size() / length, length, 1}, {}, 0.0625), true);
+    RunLayerNorm(LayerNormCase("LayerNorm", shape, {shape.Size() / length, length, 1}, {}, 0.0625),
+                 true);
   }
 }
 
 TEST_CASE("LayerNorm along other axes") {
-  Run(CaseOf("LayerNorm", {2, 5, 3}, {2, 5, 3}, {{"axis", "1"}}, 0.0625), false);
-  Run(CaseOf("LayerNorm", {6, 4}, {1, 6, 4}, {{"axis", "0"}}, 0.0625), false);
-  Run(CaseOf("LayerNorm", {2, 3, 4, 5}, {2, 3, 20}, {{"axis", "-3"}}, 0.0625), false);
-  Run(CaseOf("LayerNorm", {2, 6, 1}, {2, 6, 1}, {{"axis", "1"}}, 0.0625), true);
+  RunLayerNorm(LayerNormCase("LayerNorm", {2, 5, 3}, {2, 5, 3}, {{"axis", "1"}}, 0.0625), false);
+  RunLayerNorm(LayerNormCase("LayerNorm", {6, 4}, {1, 6, 4}, {{"axis", "0"}}, 0.0625), false);
+  RunLayerNorm(LayerNormCase("LayerNorm", {2, 3, 4, 5}, {2, 3, 20}, {{"axis", "-3"}}, 0.0625),
+               false);
+  RunLayerNorm(LayerNormCase("LayerNorm", {2, 6, 1}, {2, 6, 1}, {{"axis", "1"}}, 0.0625), true);
 }
 
 TEST_CASE("RMSNorm") {
   for (const TShape& shape : {TShape{5, 7}, TShape{2, 3, 16}, TShape{9, 33}, TShape{4, 1}}) {
     const int64_t length = shape[shape.ndim() - 1];
-    Run(CaseOf("RMSNorm", shape, {shape.Size() / length, length, 1}, {}, 0.0625), true);
+    RunLayerNorm(LayerNormCase("RMSNorm", shape, {shape.Size() / length, length, 1}, {}, 0.0625),
+                 true);
   }
 }
 
 TEST_CASE("_NormalizeRows") {
-  Run(CaseOf("_NormalizeRows", {5, 7}, {5, 7, 1}, {}, 0.0625), true);
-  Run(CaseOf("_NormalizeRows", {3, 4, 5}, {3, 20, 1}, {{"num_axes", "2"}}, 0.0625), true);
-  Run(CaseOf("_NormalizeRows", {3, 5, 7}, {1, 105, 1}, {{"num_axes", "3"}}, 0.0625), true);
+  RunLayerNorm(LayerNormCase("_NormalizeRows", {5, 7}, {5, 7, 1}, {}, 0.0625), true);
+  RunLayerNorm(LayerNormCase("_NormalizeRows", {3, 4, 5}, {3, 20, 1}, {{"num_axes", "2"}}, 0.0625),
+               true);
+  RunLayerNorm(LayerNormCase("_NormalizeRows", {3, 5, 7}, {1, 105, 1}, {{"num_axes", "3"}}, 0.0625),
+               true);
 }
 
 TEST_CASE("normalization of rows: empty arrays") {
   for (const TShape& shape : {TShape{0, 3}, TShape{2, 0}}) {
-    const View v{shape[0], shape[1], 1};
-    RunCase(CaseOf("LayerNorm", shape, v, {}, 0.0625));
-    RunCase(CaseOf("RMSNorm", shape, v, {}, 0.0625));
-    RunCase(CaseOf("_NormalizeRows", shape, v, {}, 0.0625));
+    const NormView v{shape[0], shape[1], 1};
+    RunCase(LayerNormCase("LayerNorm", shape, v, {}, 0.0625));
+    RunCase(LayerNormCase("RMSNorm", shape, v, {}, 0.0625));
+    RunCase(LayerNormCase("_NormalizeRows", shape, v, {}, 0.0625));
   }
-  RunCase(CaseOf("LayerNorm", {2, 3, 0}, {2, 3, 0}, {{"axis", "1"}}, 0.0625));
+  RunCase(LayerNormCase("LayerNorm", {2, 3, 0}, {2, 3, 0}, {{"axis", "1"}}, 0.0625));
 }
 
 TEST_CASE("normalization of rows: pieces for several threads, and blocks of a row") {
-  const auto run = [](const char* op, const View& v) {
-    OperatorCase c = CaseOf(op, {v.outer, v.length}, v, {}, 0.0625);
+  const auto run = [](const char* op, const NormView& v) {
+    OperatorCase c = LayerNormCase(op, {v.outer, v.length}, v, {}, 0.0625);
     c.types = {DType::kFloat32};
     c.must_accept = {"simd"};
     RunCase(c);
@@ -129,13 +134,14 @@ TEST_CASE("normalization of rows: pieces for several threads, and blocks of a ro
     run(op, {5, 2051, 1});
     run(op, {3, 4133, 1});
   }
-  Run(CaseOf("LayerNorm", {40, 3, 90}, {40, 3, 90}, {{"axis", "1"}}, 0.0625), false);
+  RunLayerNorm(LayerNormCase("LayerNorm", {40, 3, 90}, {40, 3, 90}, {{"axis", "1"}}, 0.0625),
+               false);
 }
 
 TEST_CASE("normalization of rows: the default eps, and small variances") {
   for (const auto& [op, eps] :
        {std::pair{"LayerNorm", 1e-5}, {"RMSNorm", 1e-6}, {"_NormalizeRows", 1e-5}}) {
-    OperatorCase c = CaseOf(op, {4, 24}, {4, 24, 1}, {}, eps);
+    OperatorCase c = LayerNormCase(op, {4, 24}, {4, 24, 1}, {}, eps);
     c.kwargs.clear();
     c.inputs[0] = Distinct(-0.01, 0.01);
     c.backward = false;
@@ -145,7 +151,7 @@ TEST_CASE("normalization of rows: the default eps, and small variances") {
 
 // The reference's sums of numbers near 4096 are exact to 1e-12.
 TEST_CASE("LayerNorm: a mean far from zero costs no accuracy") {
-  OperatorCase c = CaseOf("LayerNorm", {3, 1000}, {3, 1000, 1}, {}, 0.0625);
+  OperatorCase c = LayerNormCase("LayerNorm", {3, 1000}, {3, 1000, 1}, {}, 0.0625);
   c.inputs[0] = Distinct(4095, 4097);
   c.types = {DType::kFloat32};
   c.backward = false;
@@ -158,7 +164,7 @@ TEST_CASE("normalization of rows: squares and sums outside the range of float") 
   for (const auto& [low, high] : ranges) {
     for (const char* op : {"LayerNorm", "RMSNorm", "_NormalizeRows"}) {
       for (const int64_t length : {37, 40}) {
-        OperatorCase c = CaseOf(op, {3, length}, {3, length, 1}, {}, 0);
+        OperatorCase c = LayerNormCase(op, {3, length}, {3, length, 1}, {}, 0);
         c.name += format(", values up to {}", high);
         c.inputs[0] = Distinct(low, high);
         c.types = {DType::kFloat32, DType::kBfloat16};
@@ -171,16 +177,16 @@ TEST_CASE("normalization of rows: squares and sums outside the range of float") 
 }
 
 TEST_CASE("LayerNorm: mean and standard deviation are outputs without gradients") {
-  OperatorCase c = CaseOf("LayerNorm", {3, 2, 5}, {3, 2, 5}, {{"axis", "1"}}, 0.0625);
+  OperatorCase c = LayerNormCase("LayerNorm", {3, 2, 5}, {3, 2, 5}, {{"axis", "1"}}, 0.0625);
   c.kwargs.emplace_back("output_mean_var", "True");
   c.backward = false;
   RunCase(c);
-  OperatorCase last = CaseOf("LayerNorm", {3, 20}, {3, 20, 1}, {}, 0.0625);
+  OperatorCase last = LayerNormCase("LayerNorm", {3, 20}, {3, 20, 1}, {}, 0.0625);
   last.kwargs.emplace_back("output_mean_var", "True");
   last.must_accept = {"simd"};
   // The derivative of the first output alone.
   last.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
-    const View v{3, 20, 1};
+    const NormView v{3, 20, 1};
     const Arrays normal = Normalize(v, in[0], true, 0.0625);
     Arrays gradients = {Values(60), Values(20), Values(20)};
     for (int64_t row = 0; row < 3; ++row) {

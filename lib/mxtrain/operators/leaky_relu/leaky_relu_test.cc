@@ -7,15 +7,14 @@
 #include "mxtrain/base/format.h"
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/operator/broadcast_index.h"
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-using Function = std::function<double(double)>;
-
-OperatorCase Case(const std::string& act_type, Kwargs more, const TShape& shape,
-                  const Function& f) {
+OperatorCase LeakyReluCase(const std::string& act_type, Kwargs more, const TShape& shape,
+                           const ScalarFunction& f) {
   OperatorCase c;
   c.name = act_type + " " + shape.ToString();
   c.op = "LeakyReLU";
@@ -29,27 +28,28 @@ OperatorCase Case(const std::string& act_type, Kwargs more, const TShape& shape,
   return c;
 }
 
-const std::vector<TShape> kShapes = {TShape{1}, TShape{0, 3}, TShape{3, 5, 7}, TShape{2, 11, 3, 3}};
+const std::vector<TShape> kLeakyShapes = {TShape{1}, TShape{0, 3}, TShape{3, 5, 7},
+                                          TShape{2, 11, 3, 3}};
 
 TEST_CASE("LeakyReLU: leaky, elu, gelu") {
-  for (const TShape& shape : kShapes) {
-    RunCase(Case("leaky", {}, shape, [](double x) { return x > 0 ? x : 0.25 * x; }));
-    RunCase(
-        Case("leaky", {{"slope", "-0.5"}}, shape, [](double x) { return x > 0 ? x : -0.5 * x; }));
-    RunCase(Case("elu", {{"slope", "0.75"}}, shape,
-                 [](double x) { return x > 0 ? x : 0.75 * (std::exp(x) - 1); }));
-    RunCase(Case("elu", {{"slope", "-0.5"}}, shape,
-                 [](double x) { return x > 0 ? x : -0.5 * (std::exp(x) - 1); }));
-    RunCase(Case("gelu", {}, shape,
-                 [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }));
+  for (const TShape& shape : kLeakyShapes) {
+    RunCase(LeakyReluCase("leaky", {}, shape, [](double x) { return x > 0 ? x : 0.25 * x; }));
+    RunCase(LeakyReluCase("leaky", {{"slope", "-0.5"}}, shape,
+                          [](double x) { return x > 0 ? x : -0.5 * x; }));
+    RunCase(LeakyReluCase("elu", {{"slope", "0.75"}}, shape,
+                          [](double x) { return x > 0 ? x : 0.75 * (std::exp(x) - 1); }));
+    RunCase(LeakyReluCase("elu", {{"slope", "-0.5"}}, shape,
+                          [](double x) { return x > 0 ? x : -0.5 * (std::exp(x) - 1); }));
+    RunCase(LeakyReluCase("gelu", {}, shape,
+                          [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }));
   }
 }
 
 TEST_CASE("LeakyReLU: the gradient of selu counts lambda twice below zero") {
   const double lambda = 1.0507009873554805, alpha = 1.6732632423543772;
   const auto selu = [=](double x) { return lambda * (x > 0 ? x : alpha * (std::exp(x) - 1)); };
-  for (const TShape& shape : kShapes) {
-    OperatorCase c = Case("selu", {}, shape, selu);
+  for (const TShape& shape : kLeakyShapes) {
+    OperatorCase c = LeakyReluCase("selu", {}, shape, selu);
     c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
       return Arrays{Apply(in[0], head[0], [=](double x, double g) {
         return g * lambda * (x > 0 ? 1 : alpha + selu(x));
@@ -61,7 +61,7 @@ TEST_CASE("LeakyReLU: the gradient of selu counts lambda twice below zero") {
 
 void RunPReLU(const TShape& data, const TShape& gamma,
               const std::function<int64_t(int64_t)>& channel) {
-  OperatorCase c = Case("prelu", {}, data, {});
+  OperatorCase c = LeakyReluCase("prelu", {}, data, {});
   c.shapes = {data, gamma};
   c.inputs = {UniformAwayFrom(-3, 3, {0}, 0.05), Uniform(-1, 1)};
   c.forward = [channel](const Arrays& in, const Arrays&) {
@@ -102,7 +102,7 @@ TEST_CASE(
                                               {{90, 700}, {1, 700}}};
   for (const auto& [data, gamma] : shapes) {
     const BroadcastIndex place(data, gamma);
-    OperatorCase c = Case("prelu", {}, data, {});
+    OperatorCase c = LeakyReluCase("prelu", {}, data, {});
     c.shapes = {data, gamma};
     c.inputs = {UniformAwayFrom(-3, 3, {0}, 0.05), Uniform(-1, 1)};
     c.forward = [place](const Arrays& in, const Arrays&) {
@@ -144,7 +144,7 @@ TEST_CASE(
 
 TEST_CASE(
     "LeakyReLU: rrelu draws a slope per element in training and uses their mean in evaluation") {
-  OperatorCase c = Case("rrelu", {}, {41, 83}, {});
+  OperatorCase c = LeakyReluCase("rrelu", {}, {41, 83}, {});
   c.forward = {};
   c.check = [](const CaseResult& r) {
     std::vector<std::string> problems;
@@ -166,7 +166,7 @@ TEST_CASE(
   RunCase(c);
 
   const double mean = (0.125f + 0.334f) / 2;
-  OperatorCase evaluation = Case("rrelu", {}, {5, 7}, {});
+  OperatorCase evaluation = LeakyReluCase("rrelu", {}, {5, 7}, {});
   evaluation.is_train = false;
   evaluation.forward = [=](const Arrays& in, const Arrays&) {
     return Arrays{Apply(in[0], [=](double x) { return x > 0 ? x : mean * x; }),

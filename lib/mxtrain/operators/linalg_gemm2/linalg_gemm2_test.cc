@@ -6,7 +6,7 @@
 namespace mxtrain::test {
 namespace {
 
-void Examine(const TShape& a, const TShape& b, bool transpose_a, bool transpose_b) {
+void ExamineGemm(const TShape& a, const TShape& b, bool transpose_a, bool transpose_b) {
   OperatorCase c;
   c.op = "linalg_gemm2";
   c.name = format("linalg_gemm2 {} {}", a.ToString(), b.ToString());
@@ -40,12 +40,12 @@ void Examine(const TShape& a, const TShape& b, bool transpose_a, bool transpose_
 }
 
 TEST_CASE("linalg_gemm2 by its definition") {
-  Examine({3, 4}, {4, 5}, false, false);
-  Examine({2, 3, 4}, {2, 5, 4}, false, true);
-  Examine({2, 3, 4, 6}, {2, 3, 4, 5}, true, false);
-  Examine({2, 1, 4, 3}, {2, 1, 5, 4}, true, true);
-  Examine({3, 0}, {0, 4}, false, false);
-  Examine({2, 0, 3, 4}, {2, 0, 4, 5}, false, false);
+  ExamineGemm({3, 4}, {4, 5}, false, false);
+  ExamineGemm({2, 3, 4}, {2, 5, 4}, false, true);
+  ExamineGemm({2, 3, 4, 6}, {2, 3, 4, 5}, true, false);
+  ExamineGemm({2, 1, 4, 3}, {2, 1, 5, 4}, true, true);
+  ExamineGemm({3, 0}, {0, 4}, false, false);
+  ExamineGemm({2, 0, 3, 4}, {2, 0, 4, 5}, false, false);
 }
 
 TEST_CASE("linalg_gemm2: batches must agree") {

@@ -8,8 +8,8 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const TShape& shape, int size, double alpha, double beta, double k,
-         std::vector<DType> types = {DType::kFloat32, DType::kFloat64}) {
+void RunLrn(const TShape& shape, int size, double alpha, double beta, double k,
+            std::vector<DType> types = {DType::kFloat32, DType::kFloat64}) {
   OperatorCase c;
   c.name = "lrn " + shape.ToString();
   c.op = "LRN";
@@ -42,11 +42,11 @@ void Run(const TShape& shape, int size, double alpha, double beta, double k,
 }
 
 TEST_CASE("LRN") {
-  Run({2, 8, 2, 3}, 5, 0.5, 0.75, 2);
-  Run({1, 7, 3, 1}, 3, 1, 0.5, 1);
-  Run({1, 1, 2, 2}, 5, 0.25, 0.75, 2, kAllFloatingTypes);
-  Run({2, 9, 9, 15}, 7, 0.5, 0.75, 1);  // several groups of pixels, the last one short
-  Run({1, 3, 8, 8}, 9, 2, 1.25, 0.5);   // windows wider than all channels
+  RunLrn({2, 8, 2, 3}, 5, 0.5, 0.75, 2);
+  RunLrn({1, 7, 3, 1}, 3, 1, 0.5, 1);
+  RunLrn({1, 1, 2, 2}, 5, 0.25, 0.75, 2, kAllFloatingTypes);
+  RunLrn({2, 9, 9, 15}, 7, 0.5, 0.75, 1);  // several groups of pixels, the last one short
+  RunLrn({1, 3, 8, 8}, 9, 2, 1.25, 0.5);   // windows wider than all channels
   CHECK_THROWS_WITH_AS(TestRegistry().Create("LRN", {{"nsize", "4"}}), doctest::Contains("odd"),
                        Error);
 }

@@ -8,8 +8,8 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const std::string& op, const Kwargs& kwargs,
-         const std::function<double(const Values&)>& gradient) {
+void RunMakeLoss(const std::string& op, const Kwargs& kwargs,
+                 const std::function<double(const Values&)>& gradient) {
   for (const TShape& shape : {TShape{1}, TShape{0, 3}, TShape{4, 5}, TShape{3, 11, 2, 2}}) {
     OperatorCase c;
     c.name = op + " " + shape.ToString();
@@ -28,9 +28,10 @@ void Run(const std::string& op, const Kwargs& kwargs,
 }
 
 TEST_CASE("MakeLoss") {
-  Run("MakeLoss", {}, [](const Values&) { return 1.0; });
-  Run("MakeLoss", {{"grad_scale", "0.25"}}, [](const Values&) { return 0.25; });
-  Run("MakeLoss", {{"grad_scale", "3"}, {"normalization", "valid"}, {"valid_thresh", "0.5"}},
+  RunMakeLoss("MakeLoss", {}, [](const Values&) { return 1.0; });
+  RunMakeLoss("MakeLoss", {{"grad_scale", "0.25"}}, [](const Values&) { return 0.25; });
+  RunMakeLoss(
+      "MakeLoss", {{"grad_scale", "3"}, {"normalization", "valid"}, {"valid_thresh", "0.5"}},
       [](const Values& x) {
         return 3.0 / static_cast<double>(std::max<int64_t>(
                          1, std::count_if(x.begin(), x.end(), [](double v) { return v > 0.5; })));
@@ -52,7 +53,7 @@ TEST_CASE("MakeLoss divides by the batch size") {
 }
 
 TEST_CASE("make_loss is a different operator: ones, and an output called loss") {
-  Run("make_loss", {}, [](const Values&) { return 1.0; });
+  RunMakeLoss("make_loss", {}, [](const Values&) { return 1.0; });
   const auto property = TestRegistry().Create("make_loss", {});
   CHECK(property->ListOutputs() == std::vector<std::string>{"loss"});
   CHECK(!property->NeedsHeadGradient());

@@ -9,8 +9,8 @@ namespace mxtrain::test {
 namespace {
 
 // Over axis 1 of [outer, length, inner].
-void Examine(const TShape& shape, const Kwargs& kwargs, int ord, int64_t outer, int64_t length,
-             int64_t inner) {
+void ExamineNorm(const TShape& shape, const Kwargs& kwargs, int ord, int64_t outer, int64_t length,
+                 int64_t inner) {
   OperatorCase c;
   c.op = "norm";
   c.name = format("norm of order {} of {}", ord, shape.ToString());
@@ -36,13 +36,13 @@ void Examine(const TShape& shape, const Kwargs& kwargs, int ord, int64_t outer, 
 }
 
 TEST_CASE("norms over axes") {
-  Examine({3, 4, 5}, {}, 2, 1, 60, 1);
-  Examine({3, 4, 5}, {{"ord", "1"}}, 1, 1, 60, 1);
-  Examine({3, 4, 5}, {{"axis", "1"}, {"keepdims", "True"}}, 2, 3, 4, 5);
-  Examine({3, 4, 5}, {{"ord", "1"}, {"axis", "(-1,)"}}, 1, 12, 5, 1);
-  Examine({3, 4, 5}, {{"ord", "2"}, {"axis", "(0, 1)"}}, 2, 1, 12, 5);
-  Examine({1}, {}, 2, 1, 1, 1);
-  Examine({0, 3}, {{"axis", "1"}}, 2, 0, 3, 1);
+  ExamineNorm({3, 4, 5}, {}, 2, 1, 60, 1);
+  ExamineNorm({3, 4, 5}, {{"ord", "1"}}, 1, 1, 60, 1);
+  ExamineNorm({3, 4, 5}, {{"axis", "1"}, {"keepdims", "True"}}, 2, 3, 4, 5);
+  ExamineNorm({3, 4, 5}, {{"ord", "1"}, {"axis", "(-1,)"}}, 1, 12, 5, 1);
+  ExamineNorm({3, 4, 5}, {{"ord", "2"}, {"axis", "(0, 1)"}}, 2, 1, 12, 5);
+  ExamineNorm({1}, {}, 2, 1, 1, 1);
+  ExamineNorm({0, 3}, {{"axis", "1"}}, 2, 0, 3, 1);
 }
 
 TEST_CASE("norm: shapes, and the gradient at zero") {

@@ -8,8 +8,8 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(const TShape& indices, const Generator& values, int depth, double on, double off,
-                  DType type) {
+OperatorCase OneHotCase(const TShape& indices, const Generator& values, int depth, double on,
+                        double off, DType type) {
   OperatorCase c;
   c.op = "one_hot";
   c.name = format("one_hot of {}, depth {}, {}", indices.ToString(), depth, NameOf(type));
@@ -36,20 +36,20 @@ TEST_CASE("one_hot") {
                                   DType::kBfloat16, DType::kUint8,   DType::kInt32,
                                   DType::kInt64};
   for (const DType type : all) {
-    OperatorCase c = Case({3, 5}, Labels(7), 7, 1, 0, type);
+    OperatorCase c = OneHotCase({3, 5}, Labels(7), 7, 1, 0, type);
     c.types = type == DType::kFloat32 ? all : std::vector{DType::kFloat32};
     RunCase(c);
   }
-  RunCase(Case({4}, Labels(3), 3, 0.5, -2.5, DType::kFloat32));
-  RunCase(Case({4}, Labels(3), 3, 7, 3, DType::kUint8));
-  RunCase(Case({1, 1}, Labels(1), 1, 1, 0, DType::kFloat32));
-  RunCase(Case({0, 2}, Labels(3), 3, 1, 0, DType::kFloat32));
-  RunCase(Case({700}, Labels(61), 61, 1, 0, DType::kFloat32));
+  RunCase(OneHotCase({4}, Labels(3), 3, 0.5, -2.5, DType::kFloat32));
+  RunCase(OneHotCase({4}, Labels(3), 3, 7, 3, DType::kUint8));
+  RunCase(OneHotCase({1, 1}, Labels(1), 1, 1, 0, DType::kFloat32));
+  RunCase(OneHotCase({0, 2}, Labels(3), 3, 1, 0, DType::kFloat32));
+  RunCase(OneHotCase({700}, Labels(61), 61, 1, 0, DType::kFloat32));
 }
 
 TEST_CASE("one_hot: an index out of range sets nothing") {
-  RunCase(
-      Case({7}, Cycle({-1, 3, 2.9, -0.5, std::nan(""), HUGE_VAL, 1}), 3, 1, 0, DType::kFloat32));
+  RunCase(OneHotCase({7}, Cycle({-1, 3, 2.9, -0.5, std::nan(""), HUGE_VAL, 1}), 3, 1, 0,
+                     DType::kFloat32));
 }
 
 TEST_CASE("one_hot: shapes and types") {

@@ -241,7 +241,7 @@ std::vector<Generator> StatesOf(const Known& known) {
   return states;
 }
 
-OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
+OperatorCase UpdateCase(const Known& known, const TShape& shape, double clip) {
   OperatorCase c;
   c.name = format("{} {} clip {}", known.op, shape.ToString(), clip);
   c.op = known.op;
@@ -272,7 +272,7 @@ OperatorCase MakeCase(const Known& known, const TShape& shape, double clip) {
 OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes, double clip) {
   const size_t num_weights = shapes.size(), num_states = static_cast<size_t>(known.states);
   const auto is_skipped = [](size_t n) { return n % 3 == 2; };
-  OperatorCase c = MakeCase(known, shapes[0], clip);
+  OperatorCase c = UpdateCase(known, shapes[0], clip);
   c.name += format(" and {} more", num_weights - 1);
   c.kwargs.emplace_back("num_weights", std::to_string(num_weights));
   c.shapes = shapes;
@@ -322,7 +322,7 @@ OperatorCase MakeJointCase(const Known& known, const std::vector<TShape>& shapes
 TEST_CASE("updates follow their rules") {
   for (const Known& known : AllKnown()) {
     for (const TShape& shape : {TShape{3, 5, 2, 3}, TShape{1}, TShape{0}, TShape{35001}}) {
-      for (const double clip : {-1.0, 0.4}) RunCase(MakeCase(known, shape, clip));
+      for (const double clip : {-1.0, 0.4}) RunCase(UpdateCase(known, shape, clip));
     }
   }
 }
@@ -344,7 +344,7 @@ TEST_CASE(
 TEST_CASE("rules of signs in narrow types, with gradients that outweigh the means") {
   for (const Known& known : AllKnown()) {
     if (!known.signs) continue;
-    OperatorCase c = MakeCase(known, {3, 5, 2, 3}, 1);
+    OperatorCase c = UpdateCase(known, {3, 5, 2, 3}, 1);
     c.name += " narrow";
     c.inputs[1] = UniformAwayFrom(-3, 3, {0}, 0.5);
     c.aux = {Uniform(-0.01, 0.01)};
@@ -358,7 +358,7 @@ TEST_CASE("a factor of 0 skips the step, whatever the gradient holds") {
                nan = std::numeric_limits<double>::quiet_NaN();
   for (const Known& known : AllKnown()) {
     for (const double factor : {0.0, -0.0}) {
-      OperatorCase c = MakeCase(known, {3, 5, 2, 3}, 0.4);
+      OperatorCase c = UpdateCase(known, {3, 5, 2, 3}, 0.4);
       c.name += format(" factor {}", factor);
       c.inputs = {Uniform(-2, 2), Cycle({inf, nan, -inf, 1}),
                   Cycle({kLr, kDecay, factor, known.correction})};
@@ -397,7 +397,7 @@ TEST_CASE("group_adagrad_update has one mean square for each index of axis 0") {
                         },
                         1,
                         {{"epsilon", "1e-3"}}};
-      OperatorCase c = MakeCase(known, shape, clip);
+      OperatorCase c = UpdateCase(known, shape, clip);
       // The same number for a whole group.
       const int64_t length = shape.Size() / shape[0];
       c.aux = {[=](int64_t size, uint64_t) {
@@ -550,7 +550,7 @@ TEST_CASE("nadam_update: late steps, with the schedule decayed or never decaying
 TEST_CASE("ftml_update skips a step of rate 0") {
   for (const Known& known : AllKnown()) {
     if (known.op != "ftml_update") continue;
-    OperatorCase c = MakeCase(known, {3, 5}, -1);
+    OperatorCase c = UpdateCase(known, {3, 5}, -1);
     c.inputs.back() = Cycle({0, kDecay, kRescale, known.correction});
     c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
     c.aux_after_forward = nullptr;

@@ -5,13 +5,12 @@
 #include <limits>
 
 #include "mxtrain/base/format.h"
+#include "tests/support/case_parts.h"
 #include "tests/support/moved_gradient.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
-
-constexpr int64_t kLarge = 4096;  // elements: one type, without central differences
 
 // Of every axis the elements before and after.
 using Widths = std::vector<std::pair<int64_t, int64_t>>;
@@ -57,8 +56,8 @@ Values Padded(const std::string& mode, const Values& x, const TShape& shape, con
   return y;
 }
 
-void Examine(const std::string& mode, const TShape& shape, const Widths& widths,
-             double constant = 0) {
+void ExaminePad(const std::string& mode, const TShape& shape, const Widths& widths,
+                double constant = 0) {
   OperatorCase c;
   c.op = "Pad";
   c.kwargs = KwargsOf(mode, widths);
@@ -80,39 +79,40 @@ void Examine(const std::string& mode, const TShape& shape, const Widths& widths,
 }
 
 TEST_CASE("Pad with a constant") {
-  Examine("constant", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {1, 2}, {3, 1}});
-  Examine("constant", {1, 2, 3, 1}, {{0, 0}, {0, 0}, {1, 1}, {1, 1}}, 1.5);
-  Examine("constant", {1, 2, 3, 2, 4}, {{0, 0}, {0, 0}, {1, 0}, {0, 1}, {2, 2}}, -0.25);
-  Examine("constant", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}, 7);
-  Examine("constant", {3, 2}, {{1, 1}, {0, 2}}, 2);
-  Examine("constant", {2, 0, 3}, {{0, 0}, {1, 1}, {1, 0}}, 3);
-  Examine("constant", {0, 2, 3}, {{0, 0}, {0, 0}, {1, 1}}, 3);
-  Examine("constant", {3, 2, 71, 90}, {{0, 0}, {0, 0}, {1, 1}, {2, 2}}, 0.5);  // several threads
+  ExaminePad("constant", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {1, 2}, {3, 1}});
+  ExaminePad("constant", {1, 2, 3, 1}, {{0, 0}, {0, 0}, {1, 1}, {1, 1}}, 1.5);
+  ExaminePad("constant", {1, 2, 3, 2, 4}, {{0, 0}, {0, 0}, {1, 0}, {0, 1}, {2, 2}}, -0.25);
+  ExaminePad("constant", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}, 7);
+  ExaminePad("constant", {3, 2}, {{1, 1}, {0, 2}}, 2);
+  ExaminePad("constant", {2, 0, 3}, {{0, 0}, {1, 1}, {1, 0}}, 3);
+  ExaminePad("constant", {0, 2, 3}, {{0, 0}, {0, 0}, {1, 1}}, 3);
+  ExaminePad("constant", {3, 2, 71, 90}, {{0, 0}, {0, 0}, {1, 1}, {2, 2}}, 0.5);  // several threads
 }
 
 TEST_CASE("Pad with edges") {
-  Examine("edge", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {1, 2}, {3, 1}});
-  Examine("edge", {1, 2, 1, 3}, {{0, 0}, {0, 0}, {4, 2}, {1, 7}});
-  Examine("edge", {1, 2, 3, 2, 4}, {{0, 0}, {0, 0}, {1, 0}, {2, 1}, {2, 2}});
-  Examine("edge", {3}, {{2, 40}});
-  Examine("edge", {0, 2, 3}, {{0, 0}, {1, 1}, {1, 1}});
-  Examine("edge", {2, 2, 91, 100}, {{0, 0}, {0, 0}, {1, 1}, {1, 1}});  // several threads
+  ExaminePad("edge", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {1, 2}, {3, 1}});
+  ExaminePad("edge", {1, 2, 1, 3}, {{0, 0}, {0, 0}, {4, 2}, {1, 7}});
+  ExaminePad("edge", {1, 2, 3, 2, 4}, {{0, 0}, {0, 0}, {1, 0}, {2, 1}, {2, 2}});
+  ExaminePad("edge", {3}, {{2, 40}});
+  ExaminePad("edge", {0, 2, 3}, {{0, 0}, {1, 1}, {1, 1}});
+  ExaminePad("edge", {2, 2, 91, 100}, {{0, 0}, {0, 0}, {1, 1}, {1, 1}});  // several threads
 }
 
 TEST_CASE("Pad by reflection") {
-  Examine("reflect", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {1, 2}, {3, 1}});
-  Examine("reflect", {1, 2, 3, 4}, {{0, 0}, {0, 0}, {2, 2}, {3, 3}});
-  Examine("reflect", {1, 2, 3, 2, 4}, {{0, 0}, {0, 0}, {1, 0}, {1, 1}, {2, 2}});
-  Examine("reflect", {2}, {{1, 1}});
-  Examine("reflect", {0, 2, 3}, {{0, 0}, {1, 1}, {1, 1}});
+  ExaminePad("reflect", {2, 3, 4, 5}, {{0, 0}, {0, 0}, {1, 2}, {3, 1}});
+  ExaminePad("reflect", {1, 2, 3, 4}, {{0, 0}, {0, 0}, {2, 2}, {3, 3}});
+  ExaminePad("reflect", {1, 2, 3, 2, 4}, {{0, 0}, {0, 0}, {1, 0}, {1, 1}, {2, 2}});
+  ExaminePad("reflect", {2}, {{1, 1}});
+  ExaminePad("reflect", {0, 2, 3}, {{0, 0}, {1, 1}, {1, 1}});
 }
 
 TEST_CASE("Pad along five axes and more") {
   const Widths five = {{1, 0}, {0, 1}, {1, 1}, {1, 0}, {1, 1}};
   for (const char* mode : {"constant", "edge", "reflect"})
-    Examine(mode, {2, 2, 3, 2, 3}, five, mode == std::string("constant") ? 0.5 : 0);
+    ExaminePad(mode, {2, 2, 3, 2, 3}, five, mode == std::string("constant") ? 0.5 : 0);
   const Widths six = {{1, 1}, {0, 1}, {1, 0}, {0, 1}, {1, 1}, {0, 1}};
-  for (const char* mode : {"constant", "edge", "reflect"}) Examine(mode, {2, 2, 2, 2, 2, 2}, six);
+  for (const char* mode : {"constant", "edge", "reflect"})
+    ExaminePad(mode, {2, 2, 2, 2, 2, 2}, six);
 }
 
 TEST_CASE("Pad moves elements of every type") {

@@ -4,18 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-const std::vector<DType> kAllTypes = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
-                                      DType::kBfloat16, DType::kUint8,   DType::kInt32,
-                                      DType::kInt64};
-
 // Along axis 1 of [outer, length, inner].
-OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& data, const TShape& index,
-                  const TShape& view, const Generator& values) {
+OperatorCase PickCase(const char* op, const Kwargs& kwargs, const TShape& data, const TShape& index,
+                      const TShape& view, const Generator& values) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {} by {}", op, data.ToString(), index.ToString());
@@ -47,7 +44,7 @@ OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& data, cons
 }
 
 TEST_CASE("pick") {
-  OperatorCase c = Case("pick", {}, {6, 5}, {6}, {6, 5, 1}, Labels(5));
+  OperatorCase c = PickCase("pick", {}, {6, 5}, {6}, {6, 5, 1}, Labels(5));
   c.types = kAllTypes;
   RunCase(c);
   c.types = {DType::kFloat32};
@@ -55,22 +52,22 @@ TEST_CASE("pick") {
     c.input_types[1] = type;
     RunCase(c);
   }
-  RunCase(Case("pick", {{"axis", "1"}}, {3, 5, 7}, {3, 7}, {3, 5, 7}, Labels(5)));
-  RunCase(
-      Case("pick", {{"axis", "1"}, {"keepdims", "True"}}, {3, 5, 7}, {3, 7}, {3, 5, 7}, Labels(5)));
-  RunCase(Case("pick", {{"axis", "0"}}, {3, 5}, {1, 5}, {1, 3, 5}, Labels(3)));
-  RunCase(Case("pick", {}, {9}, {1}, {1, 9, 1}, Constant(4)));
-  RunCase(Case("pick", {}, {1, 1}, {1}, {1, 1, 1}, Labels(1)));
-  RunCase(Case("pick", {}, {0, 4}, {0}, {0, 4, 1}, Labels(4)));
-  RunCase(Case("choose_element_0index", {}, {4, 3}, {4}, {4, 3, 1}, Labels(3)));
+  RunCase(PickCase("pick", {{"axis", "1"}}, {3, 5, 7}, {3, 7}, {3, 5, 7}, Labels(5)));
+  RunCase(PickCase("pick", {{"axis", "1"}, {"keepdims", "True"}}, {3, 5, 7}, {3, 7}, {3, 5, 7},
+                   Labels(5)));
+  RunCase(PickCase("pick", {{"axis", "0"}}, {3, 5}, {1, 5}, {1, 3, 5}, Labels(3)));
+  RunCase(PickCase("pick", {}, {9}, {1}, {1, 9, 1}, Constant(4)));
+  RunCase(PickCase("pick", {}, {1, 1}, {1}, {1, 1, 1}, Labels(1)));
+  RunCase(PickCase("pick", {}, {0, 4}, {0}, {0, 4, 1}, Labels(4)));
+  RunCase(PickCase("choose_element_0index", {}, {4, 3}, {4}, {4, 3, 1}, Labels(3)));
   const Generator wild = Cycle({-1, 3, 2.9, -0.5, -7, 12});
-  RunCase(Case("pick", {}, {6, 3}, {6}, {6, 3, 1}, wild));
-  RunCase(Case("pick", {{"mode", "wrap"}}, {6, 3}, {6}, {6, 3, 1}, wild));
-  RunCase(Case("pick", {{"axis", "1"}}, {300, 3, 130}, {300, 130}, {300, 3, 130}, Labels(3)));
+  RunCase(PickCase("pick", {}, {6, 3}, {6}, {6, 3, 1}, wild));
+  RunCase(PickCase("pick", {{"mode", "wrap"}}, {6, 3}, {6}, {6, 3, 1}, wild));
+  RunCase(PickCase("pick", {{"axis", "1"}}, {300, 3, 130}, {300, 130}, {300, 3, 130}, Labels(3)));
 }
 
 TEST_CASE("batch_take") {
-  OperatorCase c = Case("batch_take", {}, {6, 5}, {6}, {6, 5, 1}, Cycle({0, 4, 2, -1, 9, 3}));
+  OperatorCase c = PickCase("batch_take", {}, {6, 5}, {6}, {6, 5, 1}, Cycle({0, 4, 2, -1, 9, 3}));
   c.types = kAllFloatingTypes;
   RunCase(c);
 }

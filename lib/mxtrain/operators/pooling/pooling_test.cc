@@ -13,7 +13,7 @@
 namespace mxtrain::test {
 namespace {
 
-struct Net {
+struct PoolingNet {
   TShape data, kernel, stride = {1, 1}, pad = {0, 0};
   std::string type = "max";
   bool full = false;
@@ -26,7 +26,7 @@ int64_t Windows(int64_t size, int64_t kernel, int64_t stride, int64_t pad, bool 
   return static_cast<int64_t>(full ? std::ceil(steps) : std::floor(steps)) + 1;
 }
 
-double PoolOne(const Net& net, const double* image, int64_t y, int64_t x) {
+double PoolOne(const PoolingNet& net, const double* image, int64_t y, int64_t x) {
   const int64_t height = net.data[2], width = net.data[3];
   std::vector<double> cells;
   int64_t counted = 0;
@@ -52,7 +52,7 @@ double PoolOne(const Net& net, const double* image, int64_t y, int64_t x) {
   return net.type == "sum" || cells.empty() ? sum : sum / static_cast<double>(counted);
 }
 
-OperatorCase CaseOf(const std::string& name, const Net& net) {
+OperatorCase PoolingCase(const std::string& name, const PoolingNet& net) {
   OperatorCase c;
   c.name = "pooling, " + name;
   c.op = "Pooling";
@@ -83,8 +83,8 @@ OperatorCase CaseOf(const std::string& name, const Net& net) {
   return c;
 }
 
-void Run(const std::string& name, const Net& net, bool onednn = true) {
-  OperatorCase c = CaseOf(name, net);
+void RunPooling(const std::string& name, const PoolingNet& net, bool onednn = true) {
+  OperatorCase c = PoolingCase(name, net);
   if (net.type == "max") {
     c.must_accept = {"ref", "simd"};
   } else if (onednn) {
@@ -94,16 +94,16 @@ void Run(const std::string& name, const Net& net, bool onednn = true) {
 }
 
 TEST_CASE("Pooling: max") {
-  Run("2x2", {.data = {2, 8, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}});
-  Run("3x3 overlapping with pad",
-      {.data = {2, 5, 7, 6}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}});
-  Run("full", {.data = {1, 9, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .full = true});
-  Run("uneven", {.data = {1, 3, 7, 5}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}});
-  Run("one cell", {.data = {1, 1, 1, 1}, .kernel = {1, 1}});
+  RunPooling("2x2", {.data = {2, 8, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}});
+  RunPooling("3x3 overlapping with pad",
+             {.data = {2, 5, 7, 6}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}});
+  RunPooling("full", {.data = {1, 9, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .full = true});
+  RunPooling("uneven", {.data = {1, 3, 7, 5}, .kernel = {3, 2}, .stride = {2, 1}, .pad = {1, 0}});
+  RunPooling("one cell", {.data = {1, 1, 1, 1}, .kernel = {1, 1}});
 }
 
 TEST_CASE("Pooling: the gradient goes to the first of equal maxima") {
-  OperatorCase c = CaseOf("ties", {.data = {1, 8, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}});
+  OperatorCase c = PoolingCase("ties", {.data = {1, 8, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}});
   c.inputs = {Constant(-3)};
   c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
     Values gradient(in[0].size());
@@ -116,29 +116,31 @@ TEST_CASE("Pooling: the gradient goes to the first of equal maxima") {
 }
 
 TEST_CASE("Pooling: avg") {
-  Run("2x2", {.data = {2, 8, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
-  Run("padding counted",
+  RunPooling("2x2", {.data = {2, 8, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
+  RunPooling(
+      "padding counted",
       {.data = {2, 8, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "avg"});
-  Run("padding not counted", {.data = {2, 8, 5, 5},
-                              .kernel = {3, 3},
-                              .stride = {2, 2},
-                              .pad = {1, 1},
-                              .type = "avg",
-                              .include = false});
-  Run("full, windows clipped",
+  RunPooling("padding not counted", {.data = {2, 8, 5, 5},
+                                     .kernel = {3, 3},
+                                     .stride = {2, 2},
+                                     .pad = {1, 1},
+                                     .type = "avg",
+                                     .include = false});
+  RunPooling(
+      "full, windows clipped",
       {.data = {1, 8, 6, 6}, .kernel = {3, 3}, .stride = {2, 2}, .type = "avg", .full = true},
       false);
-  Run("full, not counted", {.data = {1, 8, 6, 6},
-                            .kernel = {3, 3},
-                            .stride = {2, 2},
-                            .type = "avg",
-                            .full = true,
-                            .include = false});
+  RunPooling("full, not counted", {.data = {1, 8, 6, 6},
+                                   .kernel = {3, 3},
+                                   .stride = {2, 2},
+                                   .type = "avg",
+                                   .full = true,
+                                   .include = false});
 }
 
 TEST_CASE("Pooling: rows long enough for vectors") {
-  const auto run = [](const std::string& name, const Net& net) {
-    OperatorCase c = CaseOf(name, net);
+  const auto run = [](const std::string& name, const PoolingNet& net) {
+    OperatorCase c = PoolingCase(name, net);
     c.must_accept = {"ref", "simd"};
     RunCase(c);
   };
@@ -186,46 +188,47 @@ TEST_CASE("Pooling: a maximum saves a byte per window, and nothing without a bac
 
 TEST_CASE("Pooling: a window without a real cell has the mean 0") {
   for (const bool include : {true, false}) {
-    Run("begins at the far edge",
-        {.data = {1, 2, 6, 6},
-         .kernel = {2, 2},
-         .stride = {3, 3},
-         .type = "avg",
-         .full = true,
-         .include = include},
-        false);
-    Run("one cell, beyond the far edge",
-        {.data = {1, 2, 5, 6},
-         .kernel = {1, 1},
-         .stride = {3, 3},
-         .type = "avg",
-         .full = true,
-         .include = include},
-        false);
-    Run("begins in the padding",
-        {.data = {1, 2, 6, 24},
-         .kernel = {2, 2},
-         .stride = {4, 4},
-         .pad = {1, 1},
-         .type = "avg",
-         .full = true,
-         .include = include},
-        false);
+    RunPooling("begins at the far edge",
+               {.data = {1, 2, 6, 6},
+                .kernel = {2, 2},
+                .stride = {3, 3},
+                .type = "avg",
+                .full = true,
+                .include = include},
+               false);
+    RunPooling("one cell, beyond the far edge",
+               {.data = {1, 2, 5, 6},
+                .kernel = {1, 1},
+                .stride = {3, 3},
+                .type = "avg",
+                .full = true,
+                .include = include},
+               false);
+    RunPooling("begins in the padding",
+               {.data = {1, 2, 6, 24},
+                .kernel = {2, 2},
+                .stride = {4, 4},
+                .pad = {1, 1},
+                .type = "avg",
+                .full = true,
+                .include = include},
+               false);
   }
 }
 
 TEST_CASE("Pooling: a maximum over a NaN is NaN, wherever it is in the window") {
   const double nan = std::nan("");
-  const Net nets[] = {{.data = {1, 1, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}},
-                      {.data = {1, 16, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}},
-                      {.data = {1, 1, 9, 22}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}},
-                      {.data = {1, 3, 5, 4}, .kernel = {5, 4}},
-                      {.data = {1, 1, 17, 24}, .kernel = {16, 17}}};
-  for (const Net& net : nets) {
+  const PoolingNet nets[] = {
+      {.data = {1, 1, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}},
+      {.data = {1, 16, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}},
+      {.data = {1, 1, 9, 22}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}},
+      {.data = {1, 3, 5, 4}, .kernel = {5, 4}},
+      {.data = {1, 1, 17, 24}, .kernel = {16, 17}}};
+  for (const PoolingNet& net : nets) {
     // At most one NaN per window if windows do not overlap; at a different cell in every window.
     Values cells;
     for (int i = 0; i < 83; ++i) cells.push_back(i % 7 == 3 ? nan : -20 + i % 19);
-    OperatorCase c = CaseOf("NaN", net);
+    OperatorCase c = PoolingCase("NaN", net);
     c.inputs = {Cycle(cells)};
     c.backward = false;
     c.types = kAllFloatingTypes;
@@ -237,7 +240,8 @@ TEST_CASE("Pooling: a maximum over a NaN is NaN, wherever it is in the window") 
 TEST_CASE("Pooling: the gradient of a NaN goes to it") {
   const double nan = std::nan("");
   for (const TShape& data : {TShape{1, 1, 2, 16}, TShape{1, 8, 2, 2}}) {
-    OperatorCase c = CaseOf("gradient of NaN", {.data = data, .kernel = {2, 2}, .stride = {2, 2}});
+    OperatorCase c =
+        PoolingCase("gradient of NaN", {.data = data, .kernel = {2, 2}, .stride = {2, 2}});
     Values cells(static_cast<size_t>(data.Size()), 1.0);
     const int64_t row = data[3];
     // The window k has its NaN at cell k % 4.
@@ -258,23 +262,25 @@ TEST_CASE("Pooling: the gradient of a NaN goes to it") {
 }
 
 TEST_CASE("Pooling: sum and lp") {
-  Run("sum",
+  RunPooling(
+      "sum",
       {.data = {2, 3, 5, 5}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}, .type = "sum"},
       false);
   for (int p : {1, 2, 3})
-    Run("lp", {.data = {1, 3, 5, 4}, .kernel = {2, 2}, .stride = {1, 2}, .type = "lp", .p = p},
-        false);
+    RunPooling("lp",
+               {.data = {1, 3, 5, 4}, .kernel = {2, 2}, .stride = {1, 2}, .type = "lp", .p = p},
+               false);
 }
 
 // Sequences and volumes: the cells of every window are gathered from the definition.
-struct AnyNet {
+struct AnyPooling {
   TShape data, kernel, stride, pad;
   std::string type = "max";
   bool full = false, include = true;
   int p = 0;
 };
 
-double PoolOne(const AnyNet& net, const Values& data, const Index& at) {
+double PoolOne(const AnyPooling& net, const Values& data, const Index& at) {
   Values cells;
   int64_t counted = 0;
   ForIndices(net.kernel, [&](const Index& tap) {
@@ -297,7 +303,8 @@ double PoolOne(const AnyNet& net, const Values& data, const Index& at) {
                              : sum / static_cast<double>(counted);
 }
 
-void RunAny(const std::string& name, const AnyNet& net, std::vector<std::string> must_accept) {
+void RunAnyPooling(const std::string& name, const AnyPooling& net,
+                   std::vector<std::string> must_accept) {
   OperatorCase c;
   c.name = "pooling, " + name + ", " + net.type;
   c.op = "Pooling";
@@ -329,36 +336,42 @@ TEST_CASE("Pooling: sequences") {
     const int p = type == std::string("lp") ? 2 : 0;
     const std::vector<std::string> fast =
         p ? std::vector<std::string>{"ref"} : std::vector<std::string>{"ref", "simd"};
-    RunAny("sequence", {{2, 3, 24}, {2}, {2}, {0}, type, false, true, p}, fast);
-    RunAny("sequence in blocks", {{2, 16, 13}, {3}, {2}, {1}, type, false, true, p}, fast);
-    RunAny("sequence, full", {{1, 2, 24}, {3}, {4}, {1}, type, true, false, p}, fast);
+    RunAnyPooling("sequence", {{2, 3, 24}, {2}, {2}, {0}, type, false, true, p}, fast);
+    RunAnyPooling("sequence in blocks", {{2, 16, 13}, {3}, {2}, {1}, type, false, true, p}, fast);
+    RunAnyPooling("sequence, full", {{1, 2, 24}, {3}, {4}, {1}, type, true, false, p}, fast);
   }
-  RunAny("sequence of means", {{2, 16, 9}, {3}, {2}, {1}, "avg", false, false}, {"ref", "onednn"});
+  RunAnyPooling("sequence of means", {{2, 16, 9}, {3}, {2}, {1}, "avg", false, false},
+                {"ref", "onednn"});
 }
 
 TEST_CASE("Pooling: volumes") {
   for (const char* type : {"max", "avg", "sum", "lp"}) {
     const int p = type == std::string("lp") ? 3 : 0;
-    RunAny("volume", {{1, 2, 4, 6, 4}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, type, false, true, p},
-           {"ref"});
-    RunAny("uneven volume",
-           {{2, 1, 5, 3, 7}, {3, 2, 4}, {2, 1, 3}, {1, 0, 2}, type, false, false, p}, {"ref"});
-    RunAny("volume, full", {{1, 2, 4, 6, 6}, {3, 2, 3}, {2, 2, 2}, {1, 1, 0}, type, true, true, p},
-           {"ref"});
+    RunAnyPooling("volume",
+                  {{1, 2, 4, 6, 4}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, type, false, true, p},
+                  {"ref"});
+    RunAnyPooling("uneven volume",
+                  {{2, 1, 5, 3, 7}, {3, 2, 4}, {2, 1, 3}, {1, 0, 2}, type, false, false, p},
+                  {"ref"});
+    RunAnyPooling("volume, full",
+                  {{1, 2, 4, 6, 6}, {3, 2, 3}, {2, 2, 2}, {1, 1, 0}, type, true, true, p}, {"ref"});
   }
-  RunAny("volume of means", {{1, 16, 4, 4, 4}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, "avg"},
-         {"ref", "onednn"});
+  RunAnyPooling("volume of means", {{1, 16, 4, 4, 4}, {2, 2, 2}, {2, 2, 2}, {0, 0, 0}, "avg"},
+                {"ref", "onednn"});
 }
 
 // Channels last, a GPU thread takes 16 bytes of them.
 TEST_CASE("Pooling: channels that are processed together") {
   for (const char* type : {"max", "avg", "sum", "lp"}) {
     const int p = type == std::string("lp") ? 2 : 0;
-    RunAny("images", {{2, 24, 7, 9}, {3, 2}, {2, 3}, {1, 0}, type, false, true, p}, {"ref"});
-    RunAny("images, full", {{1, 8, 6, 5}, {3, 3}, {2, 2}, {1, 1}, type, true, false, p}, {"ref"});
-    RunAny("one window", {{3, 16, 5, 4}, {5, 4}, {1, 1}, {0, 0}, type, false, true, p}, {"ref"});
-    RunAny("volume", {{2, 16, 5, 3, 4}, {3, 2, 2}, {2, 1, 3}, {1, 0, 1}, type, false, false, p},
-           {"ref"});
+    RunAnyPooling("images", {{2, 24, 7, 9}, {3, 2}, {2, 3}, {1, 0}, type, false, true, p}, {"ref"});
+    RunAnyPooling("images, full", {{1, 8, 6, 5}, {3, 3}, {2, 2}, {1, 1}, type, true, false, p},
+                  {"ref"});
+    RunAnyPooling("one window", {{3, 16, 5, 4}, {5, 4}, {1, 1}, {0, 0}, type, false, true, p},
+                  {"ref"});
+    RunAnyPooling("volume",
+                  {{2, 16, 5, 3, 4}, {3, 2, 2}, {2, 1, 3}, {1, 0, 1}, type, false, false, p},
+                  {"ref"});
   }
 }
 
@@ -387,7 +400,7 @@ TEST_CASE("Pooling: global, of sequences and volumes") {
 
 TEST_CASE("Pooling: global") {
   for (const char* type : {"max", "avg"}) {
-    OperatorCase c = CaseOf("global", {.data = {2, 16, 3, 5}, .kernel = {3, 5}, .type = type});
+    OperatorCase c = PoolingCase("global", {.data = {2, 16, 3, 5}, .kernel = {3, 5}, .type = type});
     c.kwargs = {
         {"global_pool", "True"}, {"kernel", "(7, 7)"}, {"stride", "(2, 2)"}, {"pool_type", type}};
     c.must_accept = {"ref", type == std::string("max") ? "simd" : "onednn"};
@@ -418,23 +431,24 @@ TEST_CASE("Pooling: global, layout of the output") {
 }
 
 TEST_CASE("Pooling: inference, narrow types, no images") {
-  OperatorCase c = CaseOf("inference", {.data = {2, 8, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}});
+  OperatorCase c =
+      PoolingCase("inference", {.data = {2, 8, 6, 6}, .kernel = {2, 2}, .stride = {2, 2}});
   c.is_train = false;
   c.backward = false;
   c.must_accept = {"ref", "simd"};
   RunCase(c);
-  c = CaseOf("narrow types",
-             {.data = {1, 2, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
+  c = PoolingCase("narrow types",
+                  {.data = {1, 2, 4, 4}, .kernel = {2, 2}, .stride = {2, 2}, .type = "avg"});
   c.types = {DType::kFloat16, DType::kBfloat16};
   RunCase(c);
-  for (const Net& net :
-       {Net{.data = {1, 2, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}},
-        Net{.data = {1, 9, 5, 7}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}}}) {
-    c = CaseOf("narrow maxima", net);
+  for (const PoolingNet& net :
+       {PoolingNet{.data = {1, 2, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}},
+        PoolingNet{.data = {1, 9, 5, 7}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}}}) {
+    c = PoolingCase("narrow maxima", net);
     c.types = {DType::kFloat16, DType::kBfloat16};
     CHECK(KernelRan(RunCase(c), "simd"));
   }
-  RunCase(CaseOf("no images", {.data = {0, 2, 4, 4}, .kernel = {2, 2}}));
+  RunCase(PoolingCase("no images", {.data = {0, 2, 4, 4}, .kernel = {2, 2}}));
 }
 
 // Places of maxima are saved as int32. Only planned: there is no such array.

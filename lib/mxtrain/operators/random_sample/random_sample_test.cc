@@ -38,8 +38,8 @@ std::vector<std::string> CompareDistribution(const Values& draws,
   return problems;
 }
 
-OperatorCase MakeCase(const std::string& op, Kwargs kwargs,
-                      const std::function<double(double)>& cdf, double low, double high) {
+OperatorCase RandomSampleCase(const std::string& op, Kwargs kwargs,
+                              const std::function<double(double)>& cdf, double low, double high) {
   OperatorCase c;
   c.name = c.op = op;
   c.kwargs = std::move(kwargs);
@@ -54,10 +54,10 @@ OperatorCase MakeCase(const std::string& op, Kwargs kwargs,
 }
 
 TEST_CASE("uniform and normal draws follow their distributions") {
-  RunCase(MakeCase(
+  RunCase(RandomSampleCase(
       "_random_uniform", {{"low", "-1"}, {"high", "3"}}, [](double x) { return (x + 1) / 4; }, -1,
       3));
-  RunCase(MakeCase(
+  RunCase(RandomSampleCase(
       "_random_normal", {{"loc", "2"}, {"scale", "0.5"}},
       [](double x) { return std::erfc(-(x - 2) / 0.5 / std::sqrt(2.0)) / 2; }, 0.5, 3.5));
 }

@@ -41,8 +41,8 @@ Arrays Reduce(const Values& x, const std::vector<bool>& kept, Fold fold) {
   return {result};
 }
 
-OperatorCase MakeCase(const std::string& op, Fold fold, const std::vector<bool>& kept,
-                      Kwargs kwargs) {
+OperatorCase ReduceCase(const std::string& op, Fold fold, const std::vector<bool>& kept,
+                        Kwargs kwargs) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} {}", op, kwargs.empty() ? "" : kwargs[0].second);
@@ -66,11 +66,12 @@ TEST_CASE("reductions over axes") {
       {"min", [](const Values& v) { return *std::min_element(v.begin(), v.end()); }},
   };
   for (const auto& [op, fold] : folds) {
-    RunCase(MakeCase(op, fold, {false, false, false, false}, {}));
-    RunCase(MakeCase(op, fold, {true, false, true, true}, {{"axis", "1"}}));
-    RunCase(MakeCase(op, fold, {true, true, false, false},
-                     {{"axis", "(-1, 2)"}, {"keepdims", "True"}}));
-    RunCase(MakeCase(op, fold, {false, true, false, false}, {{"axis", "1"}, {"exclude", "True"}}));
+    RunCase(ReduceCase(op, fold, {false, false, false, false}, {}));
+    RunCase(ReduceCase(op, fold, {true, false, true, true}, {{"axis", "1"}}));
+    RunCase(ReduceCase(op, fold, {true, true, false, false},
+                       {{"axis", "(-1, 2)"}, {"keepdims", "True"}}));
+    RunCase(
+        ReduceCase(op, fold, {false, true, false, false}, {{"axis", "1"}, {"exclude", "True"}}));
   }
 }
 
@@ -89,7 +90,7 @@ TEST_CASE("shapes of results") {
 }
 
 TEST_CASE("every element equal to the extreme gets the gradient") {
-  OperatorCase c = MakeCase("max", Sum, {}, {{"axis", "1"}});
+  OperatorCase c = ReduceCase("max", Sum, {}, {{"axis", "1"}});
   c.shapes = {TShape{2, 3}};
   c.inputs = {Cycle({1, 3, 3, 2, 2, 2})};
   c.forward = [](const Arrays&, const Arrays&) { return Arrays{{3, 2}}; };
@@ -103,7 +104,7 @@ TEST_CASE("every element equal to the extreme gets the gradient") {
 TEST_CASE("max and min of elements with a NaN are NaN") {
   const double nan = std::nan("");
   for (const char* op : {"max", "min"}) {
-    OperatorCase c = MakeCase(op, Sum, {}, {{"axis", "1"}});
+    OperatorCase c = ReduceCase(op, Sum, {}, {{"axis", "1"}});
     c.shapes = {TShape{2, 400}};
     Values x(800, 1.5);
     x[7] = nan;
@@ -118,7 +119,7 @@ TEST_CASE("max and min of elements with a NaN are NaN") {
 TEST_CASE("nansum and nanprod skip NaN") {
   const double nan = std::nan("");
   for (const bool sum : {true, false}) {
-    OperatorCase c = MakeCase(sum ? "nansum" : "nanprod", Sum, {}, {});
+    OperatorCase c = ReduceCase(sum ? "nansum" : "nanprod", Sum, {}, {});
     c.shapes = {TShape{3}};
     c.inputs = {Cycle({2, nan, 4})};
     c.forward = [sum](const Arrays&, const Arrays&) { return Arrays{{sum ? 6.0 : 8.0}}; };

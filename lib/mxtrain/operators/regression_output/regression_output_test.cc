@@ -25,8 +25,8 @@ const std::vector<Head>& Heads() {
   return heads;
 }
 
-void Run(const Head& head, const TShape& data, const TShape& label, double per_sample,
-         double scale) {
+void RunRegression(const Head& head, const TShape& data, const TShape& label, double per_sample,
+                   double scale) {
   OperatorCase c;
   c.name = format("{} {} {}", head.op, data.ToString(), label.ToString());
   c.op = head.op;
@@ -47,12 +47,12 @@ void Run(const Head& head, const TShape& data, const TShape& label, double per_s
 
 TEST_CASE("regression outputs: gradients are divided by the numbers per sample, not by the batch") {
   for (const Head& head : Heads()) {
-    Run(head, {5, 1}, {}, 1, 1);
-    Run(head, {5, 3}, {}, 3, 1);
-    Run(head, {5, 3}, {}, 3, 0.5);
-    Run(head, {4, 2, 3}, {4, 6}, 6, 2);
-    Run(head, {0, 3}, {0, 3}, 3, 1);
-    Run(head, TShape{7}, TShape{7}, 1, 1);
+    RunRegression(head, {5, 1}, {}, 1, 1);
+    RunRegression(head, {5, 3}, {}, 3, 1);
+    RunRegression(head, {5, 3}, {}, 3, 0.5);
+    RunRegression(head, {4, 2, 3}, {4, 6}, 6, 2);
+    RunRegression(head, {0, 3}, {0, 3}, 3, 1);
+    RunRegression(head, TShape{7}, TShape{7}, 1, 1);
   }
 }
 

@@ -24,18 +24,18 @@ TEST_CASE("Reshape keeps every element in its place") {
   }
 }
 
-struct Result {
+struct ReshapeResult {
   bool known;
   TShape in, out;
 };
 
-Result Infer(const Kwargs& kwargs, const TShape& in, const TShape& out = {}) {
+ReshapeResult InferReshape(const Kwargs& kwargs, const TShape& in, const TShape& out = {}) {
   std::vector<TShape> ins = {in}, outs = {out}, aux;
   const bool known = TestRegistry().Create("Reshape", kwargs)->InferShape(&ins, &outs, &aux);
   return {known, ins[0], outs[0]};
 }
 TShape Of(const std::string& codes, const TShape& in, bool reverse = false) {
-  return Infer({{"shape", codes}, {"reverse", reverse ? "True" : "False"}}, in).out;
+  return InferReshape({{"shape", codes}, {"reverse", reverse ? "True" : "False"}}, in).out;
 }
 
 TEST_CASE("Reshape: codes") {
@@ -55,22 +55,23 @@ TEST_CASE("Reshape: codes from the right") {
 }
 
 TEST_CASE("Reshape: deprecated parameters") {
-  CHECK(Infer({{"shape", "()"}, {"target_shape", "(4,0)"}}, {2, 3, 4}).out == TShape{4, 6});
-  CHECK(Infer({{"target_shape", "(0,0)"}, {"keep_highest", "True"}}, {2, 3, 4}).out ==
+  CHECK(InferReshape({{"shape", "()"}, {"target_shape", "(4,0)"}}, {2, 3, 4}).out == TShape{4, 6});
+  CHECK(InferReshape({{"target_shape", "(0,0)"}, {"keep_highest", "True"}}, {2, 3, 4}).out ==
         TShape{2, 12});
-  CHECK_THROWS_WITH_AS(Infer({}, {2, 3}), doctest::Contains("needs the parameter 'shape'"), Error);
+  CHECK_THROWS_WITH_AS(InferReshape({}, {2, 3}), doctest::Contains("needs the parameter 'shape'"),
+                       Error);
 }
 
 TEST_CASE("Reshape: unknown lengths") {
-  const Result batch = Infer({{"shape", "(0,-1)"}}, {-1, 3, 4}, {8, -1});
+  const ReshapeResult batch = InferReshape({{"shape", "(0,-1)"}}, {-1, 3, 4}, {8, -1});
   CHECK(batch.known);
   CHECK(batch.in == TShape{8, 3, 4});
   CHECK(batch.out == TShape{8, 12});
-  const Result whole = Infer({{"shape", "(-3,0)"}}, {-1, 3, 4}, {24, 4});
+  const ReshapeResult whole = InferReshape({{"shape", "(-3,0)"}}, {-1, 3, 4}, {24, 4});
   CHECK(whole.known);
   CHECK(whole.in == TShape{8, 3, 4});
-  CHECK(!Infer({{"shape", "(0,-1)"}}, {-1, 3, 4}).known);
-  CHECK(!Infer({{"shape", "(0,-1)"}}, {}).known);
+  CHECK(!InferReshape({{"shape", "(0,-1)"}}, {-1, 3, 4}).known);
+  CHECK(!InferReshape({{"shape", "(0,-1)"}}, {}).known);
 }
 
 TEST_CASE("Reshape: invalid shapes") {

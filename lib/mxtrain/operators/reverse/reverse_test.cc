@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/moved_gradient.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kLarge = 4096;  // elements: one type, without central differences
-
 // [a, b, c], reversed along the marked axes, by definition.
-void Examine(const char* op, const std::string& axis, const TShape& shape,
-             const std::vector<bool>& reversed) {
+void ExamineReverse(const char* op, const std::string& axis, const TShape& shape,
+                    const std::vector<bool>& reversed) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {} along {}", op, shape.ToString(), axis);
@@ -44,13 +43,13 @@ void Examine(const char* op, const std::string& axis, const TShape& shape,
 }
 
 TEST_CASE("reverse") {
-  Examine("reverse", "1", {2, 4, 3}, {false, true, false});
-  Examine("flip", "(0, -1)", {2, 2, 3}, {true, false, true});
-  Examine("reverse", "(2,)", {3, 1, 67}, {false, false, true});
-  Examine("reverse", "(0, 1, 2)", {3, 5, 7}, {true, true, true});
-  Examine("reverse", "()", {2, 3, 1}, {false, false, false});
-  Examine("reverse", "0", {0, 2, 2}, {true, false, false});
-  Examine("reverse", "(0, 2)", {3, 41, 301}, {true, false, true});  // several threads
+  ExamineReverse("reverse", "1", {2, 4, 3}, {false, true, false});
+  ExamineReverse("flip", "(0, -1)", {2, 2, 3}, {true, false, true});
+  ExamineReverse("reverse", "(2,)", {3, 1, 67}, {false, false, true});
+  ExamineReverse("reverse", "(0, 1, 2)", {3, 5, 7}, {true, true, true});
+  ExamineReverse("reverse", "()", {2, 3, 1}, {false, false, false});
+  ExamineReverse("reverse", "0", {0, 2, 2}, {true, false, false});
+  ExamineReverse("reverse", "(0, 2)", {3, 41, 301}, {true, false, true});  // several threads
 }
 
 TEST_CASE("reverse: axes") {

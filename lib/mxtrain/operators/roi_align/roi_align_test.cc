@@ -73,7 +73,7 @@ Values Pooled(const Setup& s, const Values& data) {
   return out;
 }
 
-OperatorCase Case(const std::string& name, const Setup& setup) {
+OperatorCase RoiAlignCase(const std::string& name, const Setup& setup) {
   OperatorCase c;
   c.name = "ROIAlign " + name;
   c.op = "ROIAlign";
@@ -93,40 +93,41 @@ const Values kRegions = {0, 0, 0, 7, 7, 1, 2.25, 3.5, 5, 6.75, 1, 4, 4, 4, 4, 0,
 
 TEST_CASE("ROIAlign") {
   const TShape data{2, 3, 8, 7};
-  RunCase(Case("about one sample per element",
-               {.data = data, .rois = kRegions, .rows = 2, .columns = 3}));
+  RunCase(RoiAlignCase("about one sample per element",
+                       {.data = data, .rois = kRegions, .rows = 2, .columns = 3}));
+  RunCase(RoiAlignCase("aligned",
+                       {.data = data, .rois = kRegions, .rows = 3, .columns = 2, .aligned = true}));
+  RunCase(RoiAlignCase("two samples per axis",
+                       {.data = data, .rois = kRegions, .rows = 2, .columns = 2, .samples = 2}));
+  RunCase(RoiAlignCase("more cells than elements",
+                       {.data = data, .rois = kRegions, .rows = 5, .columns = 9, .samples = 1}));
+  RunCase(RoiAlignCase("scaled", {.data = {2, 2, 6, 5},
+                                  .rois = {0, 0, 0, 20, 20, 1, 9, 3, 26, 22},
+                                  .rows = 3,
+                                  .columns = 3,
+                                  .scale = 0.25}));
   RunCase(
-      Case("aligned", {.data = data, .rois = kRegions, .rows = 3, .columns = 2, .aligned = true}));
-  RunCase(Case("two samples per axis",
-               {.data = data, .rois = kRegions, .rows = 2, .columns = 2, .samples = 2}));
-  RunCase(Case("more cells than elements",
-               {.data = data, .rois = kRegions, .rows = 5, .columns = 9, .samples = 1}));
-  RunCase(Case("scaled", {.data = {2, 2, 6, 5},
-                          .rois = {0, 0, 0, 20, 20, 1, 9, 3, 26, 22},
-                          .rows = 3,
-                          .columns = 3,
-                          .scale = 0.25}));
-  RunCase(Case("partly outside", {.data = {1, 2, 5, 5},
-                                  .rois = {0, 3, 3, 12, 12, 0, -6, -5, 2, 1, 0, 9, 9, 12, 12},
-                                  .rows = 2,
-                                  .columns = 3}));
-  RunCase(Case("from the far to the near corner",
-               {.data = {1, 2, 5, 5}, .rois = {0, 4, 3, 1, 1}, .rows = 2, .columns = 2}));
-  RunCase(Case("of no extent", {.data = {1, 2, 5, 5},
-                                .rois = {0, 4, 3, 1, 1, 0, 2, 2, 2, 2},
-                                .rows = 2,
-                                .columns = 2,
-                                .aligned = true}));
-  RunCase(Case("one element",
-               {.data = {1, 1, 1, 1}, .rois = {0, 0, 0, 1, 1}, .rows = 1, .columns = 1}));
-  RunCase(Case("no region", {.data = {1, 2, 3, 3}, .rois = {}, .rows = 2, .columns = 2}));
+      RoiAlignCase("partly outside", {.data = {1, 2, 5, 5},
+                                      .rois = {0, 3, 3, 12, 12, 0, -6, -5, 2, 1, 0, 9, 9, 12, 12},
+                                      .rows = 2,
+                                      .columns = 3}));
+  RunCase(RoiAlignCase("from the far to the near corner",
+                       {.data = {1, 2, 5, 5}, .rois = {0, 4, 3, 1, 1}, .rows = 2, .columns = 2}));
+  RunCase(RoiAlignCase("of no extent", {.data = {1, 2, 5, 5},
+                                        .rois = {0, 4, 3, 1, 1, 0, 2, 2, 2, 2},
+                                        .rows = 2,
+                                        .columns = 2,
+                                        .aligned = true}));
+  RunCase(RoiAlignCase("one element",
+                       {.data = {1, 1, 1, 1}, .rois = {0, 0, 0, 1, 1}, .rows = 1, .columns = 1}));
+  RunCase(RoiAlignCase("no region", {.data = {1, 2, 3, 3}, .rois = {}, .rows = 2, .columns = 2}));
 }
 
 TEST_CASE("ROIAlign: a region of a negative image is ignored") {
-  RunCase(Case("none", {.data = {2, 3, 8, 7},
-                        .rois = {-1, 0, 0, 7, 7, 1, 2.25, 3.5, 5, 6.75},
-                        .rows = 2,
-                        .columns = 2}));
+  RunCase(RoiAlignCase("none", {.data = {2, 3, 8, 7},
+                                .rois = {-1, 0, 0, 7, 7, 1, 2.25, 3.5, 5, 6.75},
+                                .rows = 2,
+                                .columns = 2}));
 }
 
 TEST_CASE("ROIAlign: regions for several threads") {
@@ -135,16 +136,16 @@ TEST_CASE("ROIAlign: regions for several threads") {
     const double at = r % 5, far = 5 + r % 3;
     setup.rois.insert(setup.rois.end(), {static_cast<double>(r % 6), at, at / 2, far, far + 1});
   }
-  OperatorCase c = Case("many", setup);
+  OperatorCase c = RoiAlignCase("many", setup);
   c.types = {DType::kFloat32};
   RunCase(c);
 }
 
 TEST_CASE("ROIAlign: a region far beyond the map") {
-  OperatorCase c = Case("far", {.data = {1, 1, 4, 4},
-                                .rois = {0, -1e30, -1e9, 1e30, 1e9, 0, 3e38, 0, 3e38, 4},
-                                .rows = 3,
-                                .columns = 3});
+  OperatorCase c = RoiAlignCase("far", {.data = {1, 1, 4, 4},
+                                        .rois = {0, -1e30, -1e9, 1e30, 1e9, 0, 3e38, 0, 3e38, 4},
+                                        .rows = 3,
+                                        .columns = 3});
   c.inputs[0] = Constant(1);
   c.forward = nullptr;
   c.types = {DType::kFloat32};
@@ -159,8 +160,8 @@ TEST_CASE("ROIAlign: a region far beyond the map") {
 }
 
 TEST_CASE("ROIAlign: invalid regions and parameters") {
-  OperatorCase c = Case("image 2 of 2",
-                        {.data = {2, 1, 4, 4}, .rois = {2, 0, 0, 3, 3}, .rows = 2, .columns = 2});
+  OperatorCase c = RoiAlignCase(
+      "image 2 of 2", {.data = {2, 1, 4, 4}, .rois = {2, 0, 0, 3, 3}, .rows = 2, .columns = 2});
   c.forward = nullptr;
   c.check = [](const CaseResult&) { return std::vector<std::string>(); };
   CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()),

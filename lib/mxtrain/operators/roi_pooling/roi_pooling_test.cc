@@ -54,8 +54,8 @@ Arrays Pool(const Arrays& in, const TShape& data, int64_t rois, int64_t h, int64
   return out;
 }
 
-OperatorCase Case(const std::string& name, const TShape& data, const Values& rois, int64_t h,
-                  int64_t w, const std::string& scale) {
+OperatorCase RoiPoolingCase(const std::string& name, const TShape& data, const Values& rois,
+                            int64_t h, int64_t w, const std::string& scale) {
   OperatorCase c;
   c.name = "ROIPooling " + name;
   c.op = "ROIPooling";
@@ -88,26 +88,28 @@ OperatorCase Case(const std::string& name, const TShape& data, const Values& roi
 
 TEST_CASE("ROIPooling") {
   const Values rois = {0, 0, 0, 7, 7, 1, 2, 3, 5, 6, 1, 4, 4, 4, 4, 0, 1, 0, 6, 2};
-  RunCase(Case("whole pixels", {2, 3, 8, 8}, rois, 2, 2, "1"));
-  RunCase(Case("more cells than pixels", {2, 3, 8, 8}, rois, 3, 5, "1"));
-  RunCase(Case("scaled", {2, 2, 6, 7}, {0, 0, 0, 20, 20, 1, 9, 3, 26, 22}, 3, 3, "0.25"));
-  RunCase(Case("outside of the map", {1, 2, 5, 5},
-               {0, 3, 3, 12, 12, 0, -6, -6, -3, -3, 0, 4, 4, 1, 1}, 2, 2, "1"));
-  RunCase(Case("one cell", {1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1, 1, "1"));
+  RunCase(RoiPoolingCase("whole pixels", {2, 3, 8, 8}, rois, 2, 2, "1"));
+  RunCase(RoiPoolingCase("more cells than pixels", {2, 3, 8, 8}, rois, 3, 5, "1"));
+  RunCase(RoiPoolingCase("scaled", {2, 2, 6, 7}, {0, 0, 0, 20, 20, 1, 9, 3, 26, 22}, 3, 3, "0.25"));
+  RunCase(RoiPoolingCase("outside of the map", {1, 2, 5, 5},
+                         {0, 3, 3, 12, 12, 0, -6, -6, -3, -3, 0, 4, 4, 1, 1}, 2, 2, "1"));
+  RunCase(RoiPoolingCase("one cell", {1, 1, 1, 1}, {0, 0, 0, 0, 0}, 1, 1, "1"));
 }
 
 TEST_CASE("ROIPooling: a region of a negative image is ignored") {
-  RunCase(Case("none", {2, 3, 8, 8}, {-1, 0, 0, 7, 7, 1, 2, 3, 5, 6, -2, 4, 4, 4, 4}, 2, 2, "1"));
+  RunCase(RoiPoolingCase("none", {2, 3, 8, 8}, {-1, 0, 0, 7, 7, 1, 2, 3, 5, 6, -2, 4, 4, 4, 4}, 2,
+                         2, "1"));
 }
 
 TEST_CASE("ROIPooling: numbers beyond every map") {
-  RunCase(Case("far", {1, 1, 5, 5}, {0, -1e30, -1e30, 1e30, 1e30, 0, 3e38, 0,    3e38, 4,
-                                     0, -1e9,  0,     2,    4,    0, 2,    1e19, 4,    -1e19},
-               5, 5, "1"));
+  RunCase(RoiPoolingCase(
+      "far", {1, 1, 5, 5},
+      {0, -1e30, -1e30, 1e30, 1e30, 0, 3e38, 0, 3e38, 4, 0, -1e9, 0, 2, 4, 0, 2, 1e19, 4, -1e19}, 5,
+      5, "1"));
 }
 
 TEST_CASE("ROIPooling: a NaN in a cell is its maximum") {
-  OperatorCase c = Case("NaN", {1, 2, 4, 4}, {0, 0, 0, 3, 3}, 2, 2, "1");
+  OperatorCase c = RoiPoolingCase("NaN", {1, 2, 4, 4}, {0, 0, 0, 3, 3}, 2, 2, "1");
   const double nan = std::nan("");
   c.inputs[0] = Cycle({1, 2, 3, 4, nan, 6, 7, 8, 9, 10, 11, 12, 13, 14, nan});
   c.forward = [=](const Arrays&, const Arrays&) {
@@ -126,12 +128,13 @@ TEST_CASE("ROIPooling: invalid regions") {
       TestRegistry().Create("ROIPooling", {{"pooled_size", "(2,2)"}, {"spatial_scale", "0"}}),
       Error);
   // A region with an image beyond the batch, on the CPU; the reference above is not called.
-  OperatorCase c = Case("image 2 of 2", {2, 1, 4, 4}, {2, 0, 0, 3, 3}, 2, 2, "1");
+  OperatorCase c = RoiPoolingCase("image 2 of 2", {2, 1, 4, 4}, {2, 0, 0, 3, 3}, 2, 2, "1");
   c.check = [](const CaseResult&) { return std::vector<std::string>(); };
   CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()),
                        "ROIPooling: region 0 refers to image 2, but the batch has 2", Error);
   // A non-finite number.
-  c = Case("not finite", {2, 1, 4, 4}, {0, 0, 0, 3, 3, 0, 0, std::nan(""), 3, 3}, 2, 2, "1");
+  c = RoiPoolingCase("not finite", {2, 1, 4, 4}, {0, 0, 0, 3, 3, 0, 0, std::nan(""), 3, 3}, 2, 2,
+                     "1");
   c.check = [](const CaseResult&) { return std::vector<std::string>(); };
   CHECK_THROWS_WITH_AS(ExamineCase(c, TestRegistry(), TestBackend()),
                        doctest::Contains("region 1 is (0, 0, nan, 3, 3); expected finite numbers"),

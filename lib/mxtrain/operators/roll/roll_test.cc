@@ -7,8 +7,8 @@ namespace mxtrain::test {
 namespace {
 
 // [a, b, c], rolled along every axis by definition.
-void Examine(const std::string& shift, const std::string& axis, const TShape& shape,
-             const std::vector<int64_t>& by) {
+void ExamineRoll(const std::string& shift, const std::string& axis, const TShape& shape,
+                 const std::vector<int64_t>& by) {
   OperatorCase c;
   c.op = "roll";
   c.name = format("roll {} by {} along {}", shape.ToString(), shift, axis);
@@ -38,16 +38,16 @@ void Examine(const std::string& shift, const std::string& axis, const TShape& sh
 }
 
 TEST_CASE("roll along axes") {
-  Examine("1", "1", {2, 4, 3}, {0, 1, 0});
-  Examine("(-3, -1)", "(0, -1)", {5, 2, 3}, {-3, 0, -1});
-  Examine("(9, 2, -13)", "(0, 1, 2)", {5, 3, 7}, {9, 2, -13});
-  Examine("(1, 2)", "(1, 1)", {2, 5, 1}, {0, 3, 0});
-  Examine("(4, 0)", "(0, 1)", {4, 3, 2}, {0, 0, 0});
-  Examine("1", "2", {0, 2, 3}, {0, 0, 1});
+  ExamineRoll("1", "1", {2, 4, 3}, {0, 1, 0});
+  ExamineRoll("(-3, -1)", "(0, -1)", {5, 2, 3}, {-3, 0, -1});
+  ExamineRoll("(9, 2, -13)", "(0, 1, 2)", {5, 3, 7}, {9, 2, -13});
+  ExamineRoll("(1, 2)", "(1, 1)", {2, 5, 1}, {0, 3, 0});
+  ExamineRoll("(4, 0)", "(0, 1)", {4, 3, 2}, {0, 0, 0});
+  ExamineRoll("1", "2", {0, 2, 3}, {0, 0, 1});
 }
 
 TEST_CASE("roll: one shift for several axes") {
-  Examine("1", "(0, 2)", {2, 3, 4}, {1, 0, 1});
+  ExamineRoll("1", "(0, 2)", {2, 3, 4}, {1, 0, 1});
 }
 
 TEST_CASE("roll of the flattened array") {

@@ -10,7 +10,7 @@ namespace {
 
 const Values kRows = {0.1, 0.2, 0.3, 0.4, 0.5, 0, 0.5, 0, 0, 0, 0, 1};  // three of four classes
 
-OperatorCase MakeCase(const std::string& shape, bool get_prob) {
+OperatorCase MultinomialCase(const std::string& shape, bool get_prob) {
   OperatorCase c;
   c.name = "_sample_multinomial, shape " + shape + (get_prob ? ", probabilities" : "");
   c.op = "_sample_multinomial";
@@ -40,14 +40,14 @@ std::vector<std::string> CheckCounts(const CaseResult& result) {
 }
 
 TEST_CASE("_sample_multinomial draws classes by their probabilities") {
-  OperatorCase c = MakeCase("(100, 100)", false);
+  OperatorCase c = MultinomialCase("(100, 100)", false);
   c.check = CheckCounts;
   c.backward = false;
   RunCase(c);
 }
 
 TEST_CASE("_sample_multinomial: logarithms, and their gradient by its definition") {
-  OperatorCase c = MakeCase("(50,)", true);
+  OperatorCase c = MultinomialCase("(50,)", true);
   c.check = [](const CaseResult& result) {
     std::vector<std::string> problems = CheckCounts(result);
     Values gradient(12);

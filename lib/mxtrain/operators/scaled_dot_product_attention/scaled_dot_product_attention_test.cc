@@ -43,7 +43,7 @@ int64_t MaskPlace(const Form& f, int64_t item, int64_t query, int64_t key) {
 }
 
 // [items, queries, keys], the exponentials relative to the largest visible score.
-Values Probabilities(const Form& f, const Arrays& in) {
+Values AttentionProbabilities(const Form& f, const Arrays& in) {
   const double scale = f.scale != 0 ? f.scale : 1 / std::sqrt(static_cast<double>(f.depth));
   constexpr double kNever = -std::numeric_limits<double>::infinity();
   Values all;
@@ -76,7 +76,7 @@ Values Probabilities(const Form& f, const Arrays& in) {
 }
 
 Values Attention(const Form& f, const Arrays& in) {
-  const Values p = Probabilities(f, in);
+  const Values p = AttentionProbabilities(f, in);
   Values y;
   for (int64_t row = 0; row < f.leading.Size() * f.queries; ++row) {
     const int64_t item = row / f.queries;
@@ -95,7 +95,7 @@ Values Attention(const Form& f, const Arrays& in) {
 // For arrays that are too long for central differences, and for scores that have none.
 Arrays Gradients(const Form& f, const Arrays& in, const Arrays& head) {
   const double scale = f.scale != 0 ? f.scale : 1 / std::sqrt(static_cast<double>(f.depth));
-  const Values p = Probabilities(f, in);
+  const Values p = AttentionProbabilities(f, in);
   Arrays grad;
   for (const Values& x : in) grad.emplace_back(x.size(), 0.0);
   for (int64_t row = 0; row < f.leading.Size() * f.queries; ++row) {
@@ -129,7 +129,7 @@ Arrays Gradients(const Form& f, const Arrays& in, const Arrays& head) {
   return grad;
 }
 
-OperatorCase Case(const Form& f, const Generator& mask = Uniform(-2, 2)) {
+OperatorCase AttentionCase(const Form& f, const Generator& mask = Uniform(-2, 2)) {
   OperatorCase c;
   c.op = "scaled_dot_product_attention";
   c.shapes = {With(f.leading, f.queries, f.depth), With(f.leading, f.keys, f.depth),
@@ -153,7 +153,7 @@ OperatorCase Case(const Form& f, const Generator& mask = Uniform(-2, 2)) {
 }
 
 OperatorCase WithGradient(const Form& f, const Generator& mask = Uniform(-2, 2)) {
-  OperatorCase c = Case(f, mask);
+  OperatorCase c = AttentionCase(f, mask);
   c.gradient = [f](const Arrays& in, const Arrays&, const Arrays& head) {
     return Gradients(f, in, head);
   };
@@ -162,21 +162,21 @@ OperatorCase WithGradient(const Form& f, const Generator& mask = Uniform(-2, 2))
 }
 
 TEST_CASE("scaled_dot_product_attention by its definition") {
-  RunCase(Case({{2, 3}, 5, 7, 4, 6}));
-  RunCase(Case({{1}, 1, 1, 1, 1}));
-  RunCase(Case({{2}, 3, 1, 33, 17}));
-  RunCase(Case({{1, 2}, 4, 3, 5, 2, {}, false, false, 0.75}));
-  RunCase(Case({{2, 2, 2}, 3, 5, 4, 3}));
-  RunCase(Case({{0, 3}, 5, 7, 4, 6}));
-  RunCase(Case({{2}, 0, 3, 4, 2}));
-  RunCase(Case({{2}, 3, 0, 4, 2}));  // no key: 0
+  RunCase(AttentionCase({{2, 3}, 5, 7, 4, 6}));
+  RunCase(AttentionCase({{1}, 1, 1, 1, 1}));
+  RunCase(AttentionCase({{2}, 3, 1, 33, 17}));
+  RunCase(AttentionCase({{1, 2}, 4, 3, 5, 2, {}, false, false, 0.75}));
+  RunCase(AttentionCase({{2, 2, 2}, 3, 5, 4, 3}));
+  RunCase(AttentionCase({{0, 3}, 5, 7, 4, 6}));
+  RunCase(AttentionCase({{2}, 0, 3, 4, 2}));
+  RunCase(AttentionCase({{2}, 3, 0, 4, 2}));  // no key: 0
 }
 
 TEST_CASE("scaled_dot_product_attention in several blocks of queries and keys") {
-  OperatorCase c = Case({{1, 2}, 70, 150, 9, 20});
+  OperatorCase c = AttentionCase({{1, 2}, 70, 150, 9, 20});
   c.types = {DType::kFloat32, DType::kBfloat16};
   RunCase(c);
-  c = Case({{1}, 131, 260, 3, 2, {}, false, true});
+  c = AttentionCase({{1}, 131, 260, 3, 2, {}, false, true});
   c.types = {DType::kFloat32};
   RunCase(c);
   RunCase(WithGradient({{1}, 64, 128, 3, 2}));  // whole blocks, and one more of each
@@ -200,36 +200,36 @@ TEST_CASE("scaled_dot_product_attention in 16 bits") {
 
 TEST_CASE("scaled_dot_product_attention with masks") {
   const Generator some = Cycle({1, 0, 1, 1, 0});
-  RunCase(Case({{2, 3}, 4, 6, 3, 2, {2, 3, 4, 6}, true}));
-  RunCase(Case({{2, 3}, 4, 6, 3, 2, {1, 3, 4, 6}, true}));
-  RunCase(Case({{3, 2}, 4, 6, 3, 2, {3, 1, 4, 6}, true}));
-  RunCase(Case({{2, 3}, 4, 6, 3, 2, {1, 1, 4, 1}, true}));
-  RunCase(Case({{2, 3}, 4, 6, 3, 2, {2, 1, 1, 6}, true, true}));
-  RunCase(Case({{2, 3}, 4, 6, 3, 2, {2, 1, 1, 6}}, some));
-  RunCase(Case({{2, 3}, 4, 6, 3, 2, {1, 3, 4, 6}}, some));
-  RunCase(Case({{2, 2}, 5, 5, 3, 2, {1, 2, 5, 5}, false, true}, Cycle({1, 1, 0})));
-  OperatorCase bytes = Case({{2, 3}, 4, 6, 3, 2, {2, 1, 4, 6}}, some);
+  RunCase(AttentionCase({{2, 3}, 4, 6, 3, 2, {2, 3, 4, 6}, true}));
+  RunCase(AttentionCase({{2, 3}, 4, 6, 3, 2, {1, 3, 4, 6}, true}));
+  RunCase(AttentionCase({{3, 2}, 4, 6, 3, 2, {3, 1, 4, 6}, true}));
+  RunCase(AttentionCase({{2, 3}, 4, 6, 3, 2, {1, 1, 4, 1}, true}));
+  RunCase(AttentionCase({{2, 3}, 4, 6, 3, 2, {2, 1, 1, 6}, true, true}));
+  RunCase(AttentionCase({{2, 3}, 4, 6, 3, 2, {2, 1, 1, 6}}, some));
+  RunCase(AttentionCase({{2, 3}, 4, 6, 3, 2, {1, 3, 4, 6}}, some));
+  RunCase(AttentionCase({{2, 2}, 5, 5, 3, 2, {1, 2, 5, 5}, false, true}, Cycle({1, 1, 0})));
+  OperatorCase bytes = AttentionCase({{2, 3}, 4, 6, 3, 2, {2, 1, 4, 6}}, some);
   bytes.input_types = {DType::kUnknown, DType::kUnknown, DType::kUnknown, DType::kUint8};
   RunCase(bytes);
-  OperatorCase fewer = Case({{2, 3}, 4, 6, 3, 2, {1, 3, 4, 6}, true});
+  OperatorCase fewer = AttentionCase({{2, 3}, 4, 6, 3, 2, {1, 3, 4, 6}, true});
   fewer.shapes[3] = {3, 4, 6};
   RunCase(fewer);
-  fewer = Case({{2, 3}, 4, 6, 3, 2, {1, 1, 1, 6}}, some);
+  fewer = AttentionCase({{2, 3}, 4, 6, 3, 2, {1, 1, 1, 6}}, some);
   fewer.shapes[3] = {6};
   RunCase(fewer);
-  OperatorCase blocks = Case({{2, 2}, 67, 140, 5, 3, {1, 2, 67, 140}, true});
+  OperatorCase blocks = AttentionCase({{2, 2}, 67, 140, 5, 3, {1, 2, 67, 140}, true});
   blocks.types = {DType::kFloat32};
   RunCase(blocks);
 }
 
 TEST_CASE("scaled_dot_product_attention: a query sees the keys up to its own index") {
-  RunCase(Case({{2}, 6, 6, 3, 2, {}, false, true}));
-  RunCase(Case({{1, 2}, 3, 7, 3, 2, {}, false, true}));
-  RunCase(Case({{1, 2}, 7, 3, 3, 2, {}, false, true}));
+  RunCase(AttentionCase({{2}, 6, 6, 3, 2, {}, false, true}));
+  RunCase(AttentionCase({{1, 2}, 3, 7, 3, 2, {}, false, true}));
+  RunCase(AttentionCase({{1, 2}, 7, 3, 3, 2, {}, false, true}));
 }
 
 TEST_CASE("scaled_dot_product_attention: a query that sees no key gives 0") {
-  RunCase(Case({{2}, 4, 3, 3, 2, {2, 4, 1}}, Cycle({1, 0, 0, 1})));
+  RunCase(AttentionCase({{2}, 4, 3, 3, 2, {2, 4, 1}}, Cycle({1, 0, 0, 1})));
   // An additive mask of -infinity does the same; a device without a kernel gives NaN.
   const std::unique_ptr<Runtime> runtime = NewRuntime();
   const float never = -std::numeric_limits<float>::infinity();
@@ -289,7 +289,7 @@ TEST_CASE("scaled_dot_product_attention: additive masks of -1e9") {
 
 TEST_CASE("scaled_dot_product_attention: hidden keys may be non-finite") {
   const auto examine = [](const Form& f, const Generator& mask) {
-    OperatorCase c = Case(f, mask);
+    OperatorCase c = AttentionCase(f, mask);
     const auto size = static_cast<size_t>(f.keys * f.depth), first = size / 2;
     c.inputs[1] = [=](int64_t n, uint64_t seed) {
       Values key = Uniform(-1, 1)(n, seed);
@@ -312,7 +312,7 @@ TEST_CASE("scaled_dot_product_attention: large scores do not overflow") {
   c.tolerance = {20000, "scores of up to 600 are rounded to floats"};
   RunCase(c);
   // In float16 the products before the scale are infinite.
-  c = Case({{2}, 3, 4, 64, 2});
+  c = AttentionCase({{2}, 3, 4, 64, 2});
   c.inputs = {Constant(40), Constant(40), Uniform(-1, 1)};
   c.types = {DType::kFloat16};
   c.backward = false;
@@ -323,7 +323,7 @@ TEST_CASE("scaled_dot_product_attention: large scores do not overflow") {
 TEST_CASE("scaled_dot_product_attention: dropout in training") {
   constexpr int64_t kItems = 3, kQueries = 70, kKeys = 125;
   constexpr double kP = 0.25;
-  OperatorCase c = Case({{kItems}, kQueries, kKeys, 2, kKeys});
+  OperatorCase c = AttentionCase({{kItems}, kQueries, kKeys, 2, kKeys});
   c.kwargs = {{"dropout_p", "0.25"}, {"scale", "0"}};  // equal probabilities
   c.inputs[2] = [](int64_t size, uint64_t) {
     Values one_hot(static_cast<size_t>(size));
@@ -369,7 +369,7 @@ TEST_CASE("scaled_dot_product_attention: dropout in training") {
   for (const auto& [form, causal] :
        {std::pair(Form{{2}, 70, 150, 4, 3}, false), std::pair(Form{{2}, 70, 150, 4, 3}, true),
         std::pair(Form{{2}, 70, 150, 4, 3, {1, 70, 150}}, true)}) {
-    OperatorCase agree = Case(form, Cycle({1, 0, 1, 1, 0, 1, 1}));
+    OperatorCase agree = AttentionCase(form, Cycle({1, 0, 1, 1, 0, 1, 1}));
     agree.name += causal ? " with equal draws, causal" : " with equal draws";
     agree.kwargs.emplace_back("dropout_p", "0.4");
     agree.kwargs.emplace_back("is_causal", causal ? "True" : "False");
@@ -390,7 +390,7 @@ TEST_CASE("scaled_dot_product_attention: dropout in training") {
     compare(results[0].out[0], results[1].out[0]);
     for (size_t i = 0; i < 3; ++i) compare(results[0].in_grad[i], results[1].in_grad[i]);
   }
-  OperatorCase evaluation = Case({{2}, 5, 7, 4, 3});
+  OperatorCase evaluation = AttentionCase({{2}, 5, 7, 4, 3});
   evaluation.kwargs = {{"dropout_p", "0.4"}};
   evaluation.is_train = false;
   RunCase(evaluation);

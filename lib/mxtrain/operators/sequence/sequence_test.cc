@@ -22,7 +22,8 @@ struct Sizes {
 };
 
 // lengths: null without sequence_length.
-OperatorCase Case(const std::string& op, const Sizes& s, const Generator& lengths, Kwargs kwargs) {
+OperatorCase SequenceCase(const std::string& op, const Sizes& s, const Generator& lengths,
+                          Kwargs kwargs) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {}, axis {}", op, s.Data().ToString(), s.axis);
@@ -78,20 +79,20 @@ TEST_CASE("SequenceMask, SequenceLast and SequenceReverse") {
     const bool mask = std::string(op) == "SequenceMask";
     for (const int axis : {0, 1}) {
       if (axis == 1 && std::string(op) == "SequenceReverse") continue;
-      OperatorCase c = Case(op, {4, 7, 3, axis}, lengths, {});
+      OperatorCase c = SequenceCase(op, {4, 7, 3, axis}, lengths, {});
       c.types = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16,
                  DType::kUint8,   DType::kInt32,   DType::kInt64};
       RunCase(c);
       c.types = {DType::kFloat32};
       c.input_types[1] = DType::kInt32;
       RunCase(c);
-      RunCase(Case(op, {4, 3, 2, axis}, nullptr, {}));
-      RunCase(Case(op, {1, 1, 1, axis}, Constant(1), {}));
-      RunCase(Case(op, {3, 0, 2, axis}, lengths, {}));
-      RunCase(Case(op, {3, 2, 0, axis}, lengths, {}));
+      RunCase(SequenceCase(op, {4, 3, 2, axis}, nullptr, {}));
+      RunCase(SequenceCase(op, {1, 1, 1, axis}, Constant(1), {}));
+      RunCase(SequenceCase(op, {3, 0, 2, axis}, lengths, {}));
+      RunCase(SequenceCase(op, {3, 2, 0, axis}, lengths, {}));
       // Rows for teams, and several threads.
-      RunCase(Case(op, {5, 70, 131, axis}, lengths, {}));
-      if (mask) RunCase(Case(op, {4, 7, 3, axis}, lengths, {{"value", "-1.5"}}));
+      RunCase(SequenceCase(op, {5, 70, 131, axis}, lengths, {}));
+      if (mask) RunCase(SequenceCase(op, {4, 7, 3, axis}, lengths, {{"value", "-1.5"}}));
     }
   }
 }

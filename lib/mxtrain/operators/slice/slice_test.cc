@@ -3,17 +3,17 @@
 
 #include <numeric>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/moved_gradient.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kLarge = 4096;  // elements: one type, without central differences
-
 // The elements of [a, b, c] with the given indices, in order.
-OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape,
-                  const std::vector<int>& i, const std::vector<int>& j, const std::vector<int>& k) {
+OperatorCase SliceCase(const char* op, const Kwargs& kwargs, const TShape& shape,
+                       const std::vector<int>& i, const std::vector<int>& j,
+                       const std::vector<int>& k) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {}", op, shape.ToString());
@@ -41,12 +41,12 @@ OperatorCase Case(const char* op, const Kwargs& kwargs, const TShape& shape,
 }
 
 TEST_CASE("slice_axis") {
-  RunCase(Case("slice_axis", {{"axis", "1"}, {"begin", "1"}, {"end", "3"}}, {2, 4, 3}, {0, 1},
-               {1, 2}, {0, 1, 2}));
-  RunCase(Case("slice_axis", {{"axis", "-1"}, {"begin", "-2"}, {"end", "None"}}, {2, 2, 3}, {0, 1},
-               {0, 1}, {1, 2}));
-  RunCase(Case("slice_axis", {{"axis", "0"}, {"begin", "0"}, {"end", "-1"}}, {3, 1, 2}, {0, 1}, {0},
-               {0, 1}));
+  RunCase(SliceCase("slice_axis", {{"axis", "1"}, {"begin", "1"}, {"end", "3"}}, {2, 4, 3}, {0, 1},
+                    {1, 2}, {0, 1, 2}));
+  RunCase(SliceCase("slice_axis", {{"axis", "-1"}, {"begin", "-2"}, {"end", "None"}}, {2, 2, 3},
+                    {0, 1}, {0, 1}, {1, 2}));
+  RunCase(SliceCase("slice_axis", {{"axis", "0"}, {"begin", "0"}, {"end", "-1"}}, {3, 1, 2}, {0, 1},
+                    {0}, {0, 1}));
   const auto infer = [](const Kwargs& kwargs) {
     std::vector<TShape> in = {TShape{2, 4, 3}}, out(1), aux;
     TestRegistry().Create("slice_axis", kwargs)->InferShape(&in, &out, &aux);
@@ -61,28 +61,30 @@ TEST_CASE("slice_axis") {
 }
 
 TEST_CASE("slice") {
-  RunCase(Case("slice", {{"begin", "(0, 1)"}, {"end", "(2, 3)"}}, {2, 4, 3}, {0, 1}, {1, 2},
-               {0, 1, 2}));
-  RunCase(
-      Case("slice",
-           {{"begin", "(None, -1, 0)"}, {"end", "(None, None, -1)"}, {"step", "(-1, -2, None)"}},
-           {3, 5, 3}, {2, 1, 0}, {4, 2, 0}, {0, 1}));
+  RunCase(SliceCase("slice", {{"begin", "(0, 1)"}, {"end", "(2, 3)"}}, {2, 4, 3}, {0, 1}, {1, 2},
+                    {0, 1, 2}));
+  RunCase(SliceCase(
+      "slice",
+      {{"begin", "(None, -1, 0)"}, {"end", "(None, None, -1)"}, {"step", "(-1, -2, None)"}},
+      {3, 5, 3}, {2, 1, 0}, {4, 2, 0}, {0, 1}));
   // Beyond the ends; a step longer than the axis; MXNet's old name and a shape of Python 2.
-  RunCase(Case("slice", {{"begin", "(-9, 3)"}, {"end", "(9, -9)"}, {"step", "(7, -1)"}}, {3, 4, 2},
-               {0}, {3, 2, 1, 0}, {0, 1}));
-  RunCase(Case("crop", {{"begin", "(1L, 0L)"}, {"end", "(2L, 2L)"}}, {2, 4, 1}, {1}, {0, 1}, {0}));
-  RunCase(Case("slice", {{"begin", "()"}, {"end", "()"}}, {2, 1, 3}, {0, 1}, {0}, {0, 1, 2}));
-  RunCase(Case("slice", {{"begin", "(0, 0)"}, {"end", "(0, 1)"}}, {0, 2, 3}, {}, {0}, {0, 1, 2}));
+  RunCase(SliceCase("slice", {{"begin", "(-9, 3)"}, {"end", "(9, -9)"}, {"step", "(7, -1)"}},
+                    {3, 4, 2}, {0}, {3, 2, 1, 0}, {0, 1}));
+  RunCase(
+      SliceCase("crop", {{"begin", "(1L, 0L)"}, {"end", "(2L, 2L)"}}, {2, 4, 1}, {1}, {0, 1}, {0}));
+  RunCase(SliceCase("slice", {{"begin", "()"}, {"end", "()"}}, {2, 1, 3}, {0, 1}, {0}, {0, 1, 2}));
+  RunCase(
+      SliceCase("slice", {{"begin", "(0, 0)"}, {"end", "(0, 1)"}}, {0, 2, 3}, {}, {0}, {0, 1, 2}));
   std::vector<int> i(40), j(31);
   std::iota(i.begin(), i.end(), 1);
   for (int k = 0; k < 31; ++k) j[static_cast<size_t>(k)] = 60 - 2 * k;
-  RunCase(Case("slice",
-               {{"begin", "(1, None, 2)"}, {"end", "(41, None, None)"}, {"step", "(1, -2, 1)"}},
-               {42, 61, 35}, i, j, [] {
-                 std::vector<int> k(33);
-                 std::iota(k.begin(), k.end(), 2);
-                 return k;
-               }()));
+  RunCase(SliceCase(
+      "slice", {{"begin", "(1, None, 2)"}, {"end", "(41, None, None)"}, {"step", "(1, -2, 1)"}},
+      {42, 61, 35}, i, j, [] {
+        std::vector<int> k(33);
+        std::iota(k.begin(), k.end(), 2);
+        return k;
+      }()));
 }
 
 TEST_CASE("slice: what is not a slice") {
@@ -107,13 +109,13 @@ TEST_CASE("slice: what is not a slice") {
 }
 
 TEST_CASE("slice_like") {
-  OperatorCase c = Case("slice_like", {}, {3, 4, 5}, {0, 1}, {0, 1, 2, 3}, {0, 1, 2});
+  OperatorCase c = SliceCase("slice_like", {}, {3, 4, 5}, {0, 1}, {0, 1, 2, 3}, {0, 1, 2});
   c.shapes.push_back({2, 4, 3});
   RunCase(c);
-  c = Case("slice_like", {{"axes", "(0, -1)"}}, {3, 4, 5}, {0}, {0, 1, 2, 3}, {0, 1, 2, 3});
+  c = SliceCase("slice_like", {{"axes", "(0, -1)"}}, {3, 4, 5}, {0}, {0, 1, 2, 3}, {0, 1, 2, 3});
   c.shapes.push_back({1, 9, 4});
   RunCase(c);
-  c = Case("slice_like", {{"axes", "(1,)"}}, {2, 4, 3}, {0, 1}, {}, {0, 1, 2});
+  c = SliceCase("slice_like", {{"axes", "(1,)"}}, {2, 4, 3}, {0, 1}, {}, {0, 1, 2});
   c.shapes.push_back({2, 0});
   RunCase(c);
   const auto infer = [](const Kwargs& kwargs, const TShape& like) {

@@ -7,7 +7,7 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(const TShape& shape, int parts, int dim, bool squeeze) {
+OperatorCase SliceChannelCase(const TShape& shape, int parts, int dim, bool squeeze) {
   OperatorCase c;
   c.name = format("SliceChannel of {} into {} along {}", shape.ToString(), parts, dim);
   c.op = "SliceChannel";
@@ -34,16 +34,17 @@ OperatorCase Case(const TShape& shape, int parts, int dim, bool squeeze) {
 }
 
 TEST_CASE("SliceChannel") {
-  RunCase(Case({3, 6}, 3, 1, false));
-  RunCase(Case({3, 6}, 1, 1, false));
-  RunCase(Case({4, 6}, 2, 0, false));
-  RunCase(Case({2, 8, 3, 5}, 4, 1, false));
-  RunCase(Case({2, 3, 4}, 4, -1, true));
-  RunCase(Case({2, 3, 4}, 3, 1, true));
-  RunCase(Case({0, 4}, 2, 1, false));
-  RunCase(Case({2, 16, 3, 5}, 2, 1, false));  // also with offered blocks of eight channels
-  RunCase(Case({4, 8, 3, 5}, 2, 0, false));
-  RunCase(Case({70, 3}, 3, 1, true));
+  RunCase(SliceChannelCase({3, 6}, 3, 1, false));
+  RunCase(SliceChannelCase({3, 6}, 1, 1, false));
+  RunCase(SliceChannelCase({4, 6}, 2, 0, false));
+  RunCase(SliceChannelCase({2, 8, 3, 5}, 4, 1, false));
+  RunCase(SliceChannelCase({2, 3, 4}, 4, -1, true));
+  RunCase(SliceChannelCase({2, 3, 4}, 3, 1, true));
+  RunCase(SliceChannelCase({0, 4}, 2, 1, false));
+  RunCase(
+      SliceChannelCase({2, 16, 3, 5}, 2, 1, false));  // also with offered blocks of eight channels
+  RunCase(SliceChannelCase({4, 8, 3, 5}, 2, 0, false));
+  RunCase(SliceChannelCase({70, 3}, 3, 1, true));
 }
 
 TEST_CASE("SliceChannel: shapes and names") {

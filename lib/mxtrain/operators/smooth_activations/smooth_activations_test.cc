@@ -12,8 +12,8 @@ double Softplus(double x) {
   return x > 30 ? x : std::log1p(std::exp(x));
 }
 
-void Examine(const std::string& op, const Kwargs& kwargs, double (*f)(double),
-             const std::vector<double>& bends = {}) {
+void ExamineSmoothActivation(const std::string& op, const Kwargs& kwargs, double (*f)(double),
+                             const std::vector<double>& bends = {}) {
   for (const TShape& shape : {TShape{2, 3, 3, 5}, TShape{0, 4}, TShape{20011}}) {
     OperatorCase c;
     c.op = op;
@@ -30,18 +30,20 @@ void Examine(const std::string& op, const Kwargs& kwargs, double (*f)(double),
 }
 
 TEST_CASE("activations that are given by their value") {
-  Examine("gelu", {}, [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); });
-  Examine("gelu", {{"approximate", "tanh"}}, [](double x) {
+  ExamineSmoothActivation("gelu", {},
+                          [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); });
+  ExamineSmoothActivation("gelu", {{"approximate", "tanh"}}, [](double x) {
     return 0.5 * x *
            (1 + std::tanh(std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * std::pow(x, 3))));
   });
-  Examine("silu", {}, [](double x) { return x / (1 + std::exp(-x)); });
-  Examine("mish", {}, [](double x) { return x * std::tanh(Softplus(x)); });
-  Examine("hard_swish", {}, [](double x) { return x <= -3  ? 0
-                                                  : x >= 3 ? x
-                                                           : x * (x + 3) / 6; },
-          {-3, 3});
-  Examine("log_sigmoid", {}, [](double x) { return -Softplus(-x); });
+  ExamineSmoothActivation("silu", {}, [](double x) { return x / (1 + std::exp(-x)); });
+  ExamineSmoothActivation("mish", {}, [](double x) { return x * std::tanh(Softplus(x)); });
+  ExamineSmoothActivation("hard_swish", {},
+                          [](double x) { return x <= -3  ? 0
+                                                : x >= 3 ? x
+                                                         : x * (x + 3) / 6; },
+                          {-3, 3});
+  ExamineSmoothActivation("log_sigmoid", {}, [](double x) { return -Softplus(-x); });
 }
 
 TEST_CASE("zero stays zero where the functor says so") {

@@ -19,7 +19,7 @@ namespace mxtrain {
 namespace HWY_NAMESPACE {
 namespace rows = row_vectors::HWY_NAMESPACE;
 
-constexpr uint32_t kHalves = 1 << 16, kInfinity = 0x7c00, kSign = 0x8000;
+constexpr uint32_t kHalves = 1 << 16, kHalfInfinity = 0x7c00, kSign = 0x8000;
 
 // The value of a binary16, by the definition of the format.
 float ValueOf(uint32_t bits) {
@@ -62,7 +62,7 @@ void CheckEveryHalf() {
   for (uint32_t bits = 0; bits < kHalves; ++bits) {
     const float expected = ValueOf(bits);
     if (std::isnan(expected)) {
-      wrong += !std::isnan(values[bits]) || (back[bits] & ~kSign) <= kInfinity;
+      wrong += !std::isnan(values[bits]) || (back[bits] & ~kSign) <= kHalfInfinity;
     } else {
       wrong += values[bits] != expected || std::signbit(values[bits]) != std::signbit(expected);
       wrong += back[bits] != bits;
@@ -80,15 +80,15 @@ void CheckRounding() {
     values.insert(values.end(), {value, -value});
     expected.insert(expected.end(), {bits, bits | kSign});
   };
-  for (uint32_t bits = 0; bits < kInfinity; ++bits) {
+  for (uint32_t bits = 0; bits < kHalfInfinity; ++bits) {
     // What follows the largest would be 2^16.
-    const float low = ValueOf(bits), high = bits + 1 < kInfinity ? ValueOf(bits + 1) : 0x1p16F;
+    const float low = ValueOf(bits), high = bits + 1 < kHalfInfinity ? ValueOf(bits + 1) : 0x1p16F;
     const float middle = low + (high - low) / 2;
     add(std::nextafter(middle, low), bits);
     add(middle, bits + (bits & 1));
     add(std::nextafter(middle, high), bits + 1);
   }
-  add(std::numeric_limits<float>::max(), kInfinity);
+  add(std::numeric_limits<float>::max(), kHalfInfinity);
   add(std::numeric_limits<float>::denorm_min(), 0);
   const std::vector<uint16_t> bits = Stored<kByInstruction>(values);
   CHECK(std::equal(expected.begin(), expected.end(), bits.begin()));

@@ -14,14 +14,14 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const std::vector<const char*> kOperators = {"softmax", "log_softmax", "softmin"};
 
-struct Options {
+struct SoftmaxOptions {
   int axis = -1;
   double temperature = 1;
   bool use_length = false;
 };
 
 // By the definition, with the largest exponent moved to 0.
-Arrays Reference(const std::string& op, const TShape& shape, const Options& options,
+Arrays Reference(const std::string& op, const TShape& shape, const SoftmaxOptions& options,
                  const Arrays& in) {
   const int axis = options.axis < 0 ? options.axis + shape.ndim() : options.axis;
   const int64_t outer = shape.Product(0, axis), classes = shape[axis],
@@ -48,7 +48,8 @@ Arrays Reference(const std::string& op, const TShape& shape, const Options& opti
   return {y};
 }
 
-OperatorCase CaseOf(const std::string& op, const TShape& shape, const Options& options) {
+OperatorCase SoftmaxCase(const std::string& op, const TShape& shape,
+                         const SoftmaxOptions& options) {
   OperatorCase c;
   c.name = format("{} {} along {}, temperature {}{}", op, shape.ToString(), options.axis,
                   options.temperature, options.use_length ? ", lengths" : "");
@@ -77,28 +78,29 @@ TEST_CASE("softmax, log_softmax and softmin along the last axis") {
   for (const char* op : kOperators) {
     for (const TShape& shape : {TShape{5, 7}, TShape{1, 1}, TShape{4, 1}, TShape{9}, TShape{3, 16},
                                 TShape{2, 3, 33}, TShape{2, 150}}) {
-      RunVectors(CaseOf(op, shape, {}));
+      RunVectors(SoftmaxCase(op, shape, {}));
     }
     for (const TShape& shape : {TShape{0, 3}, TShape{3, 0}, TShape{2, 0, 2}})
-      RunCase(CaseOf(op, shape, {}));
+      RunCase(SoftmaxCase(op, shape, {}));
   }
 }
 
 TEST_CASE("softmax, log_softmax and softmin along other axes") {
   for (const char* op : kOperators) {
-    RunVectors(CaseOf(op, {3, 2, 5}, {.axis = 1}));
-    RunVectors(CaseOf(op, {2, 5, 3, 7}, {.axis = 1}));
-    RunVectors(CaseOf(op, {4, 70}, {.axis = 0}));
-    RunVectors(CaseOf(op, {2, 3, 41}, {.axis = -2}));
-    RunVectors(CaseOf(op, {7, 1}, {.axis = 0}));
-    RunVectors(CaseOf(op, {1, 5, 2}, {.axis = 1}));
+    RunVectors(SoftmaxCase(op, {3, 2, 5}, {.axis = 1}));
+    RunVectors(SoftmaxCase(op, {2, 5, 3, 7}, {.axis = 1}));
+    RunVectors(SoftmaxCase(op, {4, 70}, {.axis = 0}));
+    RunVectors(SoftmaxCase(op, {2, 3, 41}, {.axis = -2}));
+    RunVectors(SoftmaxCase(op, {7, 1}, {.axis = 0}));
+    RunVectors(SoftmaxCase(op, {1, 5, 2}, {.axis = 1}));
   }
-  RunCase(CaseOf("softmax", {2, 0, 3}, {.axis = 1}));
+  RunCase(SoftmaxCase("softmax", {2, 0, 3}, {.axis = 1}));
 }
 
 TEST_CASE("softmax, log_softmax and softmin: pieces for several threads") {
   for (const char* op : kOperators) {
-    OperatorCase rows = CaseOf(op, {301, 17}, {}), columns = CaseOf(op, {3, 10, 131}, {.axis = 1});
+    OperatorCase rows = SoftmaxCase(op, {301, 17}, {}),
+                 columns = SoftmaxCase(op, {3, 10, 131}, {.axis = 1});
     rows.types = columns.types = {DType::kFloat32, DType::kBfloat16};
     RunVectors(rows);
     RunVectors(columns);
@@ -108,8 +110,8 @@ TEST_CASE("softmax, log_softmax and softmin: pieces for several threads") {
 TEST_CASE("softmax, log_softmax and softmin: temperature") {
   for (const char* op : kOperators) {
     for (const double temperature : {0.25, 3.0}) {
-      RunVectors(CaseOf(op, {3, 19}, {.temperature = temperature}));
-      RunVectors(CaseOf(op, {2, 5, 18}, {.axis = 1, .temperature = temperature}));
+      RunVectors(SoftmaxCase(op, {3, 19}, {.temperature = temperature}));
+      RunVectors(SoftmaxCase(op, {2, 5, 18}, {.axis = 1, .temperature = temperature}));
     }
   }
 }
@@ -117,26 +119,26 @@ TEST_CASE("softmax, log_softmax and softmin: temperature") {
 TEST_CASE("softmax, log_softmax and softmin: lengths") {
   for (const char* op : kOperators) {
     for (const DType type : {DType::kUnknown, DType::kInt32, DType::kInt64, DType::kFloat32}) {
-      OperatorCase c = CaseOf(op, {8, 21}, {.temperature = 2, .use_length = true});
+      OperatorCase c = SoftmaxCase(op, {8, 21}, {.temperature = 2, .use_length = true});
       c.kwargs.emplace_back("use_length", "True");
       c.shapes.push_back(TShape{8});
       c.inputs.push_back(Cycle({3, 0, 21, 1, 17, 90, 16, -2}));
       c.input_types = {DType::kUnknown, type};
       RunVectors(c);
     }
-    OperatorCase fraction = CaseOf(op, {2, 3}, {.use_length = true});
+    OperatorCase fraction = SoftmaxCase(op, {2, 3}, {.use_length = true});
     fraction.kwargs.emplace_back("use_length", "True");
     fraction.shapes.push_back(TShape{2});
     fraction.inputs.push_back(Cycle({2.5, 0.5}));
     RunVectors(fraction);
 
-    OperatorCase middle = CaseOf(op, {2, 4, 3}, {.axis = 1, .use_length = true});
+    OperatorCase middle = SoftmaxCase(op, {2, 4, 3}, {.axis = 1, .use_length = true});
     middle.kwargs.emplace_back("use_length", "True");
     middle.shapes.push_back(TShape{2, 3});
     middle.inputs.push_back(Cycle({0, 1, 2, 3, 4, 5}));
     RunCase(middle);
 
-    OperatorCase one = CaseOf(op, {5}, {.use_length = true});
+    OperatorCase one = SoftmaxCase(op, {5}, {.use_length = true});
     one.kwargs.emplace_back("use_length", "True");
     one.shapes.push_back(TShape{1});
     one.inputs.push_back(Constant(3));
@@ -146,7 +148,7 @@ TEST_CASE("softmax, log_softmax and softmin: lengths") {
 
 TEST_CASE("softmax, log_softmax and softmin: an output of another type") {
   const auto run = [](const char* op, DType from, DType to, bool backward) {
-    OperatorCase c = CaseOf(op, {3, 5}, {});
+    OperatorCase c = SoftmaxCase(op, {3, 5}, {});
     c.name += format(", {} to {}", NameOf(from), NameOf(to));
     c.kwargs.emplace_back("dtype", NameOf(to));
     c.types = {from};
@@ -185,12 +187,12 @@ TEST_CASE("softmax, log_softmax and softmin: infinities, NaN and large numbers")
   };
   for (const char* op : kOperators) {
     for (const int64_t width : {5, 45, 80}) {
-      OperatorCase c = CaseOf(op, {8, width}, {});
+      OperatorCase c = SoftmaxCase(op, {8, width}, {});
       c.inputs = {rows(width)};
       c.backward = false;
       RunVectors(c);
       // The same numbers as columns.
-      OperatorCase columns = CaseOf(op, {width, 8}, {.axis = 0});
+      OperatorCase columns = SoftmaxCase(op, {width, 8}, {.axis = 0});
       columns.inputs = {[=](int64_t size, uint64_t seed) {
         const Values x = rows(width)(size, seed);
         Values y(x.size());

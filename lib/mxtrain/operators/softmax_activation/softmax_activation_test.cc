@@ -8,7 +8,7 @@
 namespace mxtrain::test {
 namespace {
 
-void Run(const std::string& mode, const TShape& shape) {
+void RunSoftmaxActivation(const std::string& mode, const TShape& shape) {
   OperatorCase c;
   c.name = "SoftmaxActivation " + mode + " " + shape.ToString();
   c.op = "SoftmaxActivation";
@@ -36,12 +36,12 @@ void Run(const std::string& mode, const TShape& shape) {
 }
 
 TEST_CASE("SoftmaxActivation") {
-  Run("instance", {5, 7});
-  Run("instance", {1, 1});
-  Run("instance", {3, 2, 3, 2});
-  Run("instance", {0, 3});
-  Run("channel", {3, 5, 7});
-  Run("channel", {2, 11, 3, 2});
+  RunSoftmaxActivation("instance", {5, 7});
+  RunSoftmaxActivation("instance", {1, 1});
+  RunSoftmaxActivation("instance", {3, 2, 3, 2});
+  RunSoftmaxActivation("instance", {0, 3});
+  RunSoftmaxActivation("channel", {3, 5, 7});
+  RunSoftmaxActivation("channel", {2, 11, 3, 2});
 }
 
 TEST_CASE("SoftmaxActivation: channels need an axis after them") {

@@ -10,7 +10,7 @@
 namespace mxtrain::test {
 namespace {
 
-struct Options {
+struct SoftmaxOutputOptions {
   double scale = 1, ignore = -1, alpha = 0;
   bool multi = false, use_ignore = false, out_grad = false;
   std::string normalization = "null";
@@ -31,7 +31,7 @@ Values Probabilities(const Values& x, int64_t outer, int64_t classes, int64_t in
 }
 
 Values Gradient(Values p, const Values& label, const Values& head, int64_t outer, int64_t classes,
-                int64_t inner, const Options& opt) {
+                int64_t inner, const SoftmaxOutputOptions& opt) {
   double divisor = opt.multi ? static_cast<double>(inner) : 1;
   if (opt.normalization == "batch") divisor = static_cast<double>(label.size());
   if (opt.normalization == "valid") {
@@ -56,12 +56,13 @@ Values Gradient(Values p, const Values& label, const Values& head, int64_t outer
   return p;
 }
 
-struct View {
+struct ClassView {
   int64_t outer, classes, inner;
 };
 
-OperatorCase Case(const std::string& name, const Kwargs& kwargs, const TShape& data,
-                  const TShape& label, const View& v, const Options& opt) {
+OperatorCase SoftmaxOutputCase(const std::string& name, const Kwargs& kwargs, const TShape& data,
+                               const TShape& label, const ClassView& v,
+                               const SoftmaxOutputOptions& opt) {
   OperatorCase c;
   c.name = "SoftmaxOutput " + name;
   c.op = "SoftmaxOutput";
@@ -84,11 +85,11 @@ OperatorCase Case(const std::string& name, const Kwargs& kwargs, const TShape& d
 TEST_CASE("SoftmaxOutput: one label per sample") {
   for (const auto& [n, k] :
        {std::pair<int64_t, int64_t>{1, 1}, {7, 3}, {5, 37}, {0, 4}, {64, 10}, {3, 1000}}) {
-    RunCase(Case(format("[{}, {}]", n, k), {}, {n, k}, TShape{n}, {n, k, 1}, {}));
+    RunCase(SoftmaxOutputCase(format("[{}, {}]", n, k), {}, {n, k}, TShape{n}, {n, k, 1}, {}));
   }
-  RunCase(Case("batch", {{"normalization", "batch"}, {"grad_scale", "2"}}, {6, 5}, TShape{6},
-               {6, 5, 1}, {.scale = 2, .normalization = "batch"}));
-  RunCase(Case("trailing ones", {}, {6, 5, 1, 1}, TShape{6}, {6, 5, 1}, {}));
+  RunCase(SoftmaxOutputCase("batch", {{"normalization", "batch"}, {"grad_scale", "2"}}, {6, 5},
+                            TShape{6}, {6, 5, 1}, {.scale = 2, .normalization = "batch"}));
+  RunCase(SoftmaxOutputCase("trailing ones", {}, {6, 5, 1, 1}, TShape{6}, {6, 5, 1}, {}));
 }
 
 TEST_CASE("SoftmaxOutput: ignored labels") {
@@ -98,64 +99,66 @@ TEST_CASE("SoftmaxOutput: ignored labels") {
     kwargs.insert(kwargs.end(), more.begin(), more.end());
     return kwargs;
   };
-  RunCase(Case("ignore", with({{"use_ignore", "True"}}), {40, 5}, TShape{40}, {40, 5, 1},
-               {.ignore = 2, .use_ignore = true}));
-  RunCase(Case("valid", with({{"use_ignore", "1"}, {"normalization", "valid"}}), {40, 5},
-               TShape{40}, {40, 5, 1},
-               {.ignore = 2, .use_ignore = true, .normalization = "valid"}));
+  RunCase(SoftmaxOutputCase("ignore", with({{"use_ignore", "True"}}), {40, 5}, TShape{40},
+                            {40, 5, 1}, {.ignore = 2, .use_ignore = true}));
+  RunCase(SoftmaxOutputCase("valid", with({{"use_ignore", "1"}, {"normalization", "valid"}}),
+                            {40, 5}, TShape{40}, {40, 5, 1},
+                            {.ignore = 2, .use_ignore = true, .normalization = "valid"}));
   // `valid` counts with ignore_label even if use_ignore is off.
-  RunCase(Case("valid, not ignored", with({{"normalization", "valid"}}), {40, 5}, TShape{40},
-               {40, 5, 1}, {.ignore = 2, .normalization = "valid"}));
+  RunCase(SoftmaxOutputCase("valid, not ignored", with({{"normalization", "valid"}}), {40, 5},
+                            TShape{40}, {40, 5, 1}, {.ignore = 2, .normalization = "valid"}));
 }
 
 TEST_CASE("SoftmaxOutput: smoothing, and a label outside the classes") {
-  RunCase(
-      Case("smooth", {{"smooth_alpha", "0.25"}}, {9, 5}, TShape{9}, {9, 5, 1}, {.alpha = 0.25}));
-  RunCase(Case("multi_output is not smoothed", {{"smooth_alpha", "0.25"}, {"multi_output", "true"}},
-               {2, 5, 3}, {2, 3}, {2, 5, 3}, {.alpha = 0.25, .multi = true}));
-  OperatorCase c = Case("outside", {}, {3, 4}, TShape{3}, {3, 4, 1}, {});
+  RunCase(SoftmaxOutputCase("smooth", {{"smooth_alpha", "0.25"}}, {9, 5}, TShape{9}, {9, 5, 1},
+                            {.alpha = 0.25}));
+  RunCase(SoftmaxOutputCase("multi_output is not smoothed",
+                            {{"smooth_alpha", "0.25"}, {"multi_output", "true"}}, {2, 5, 3}, {2, 3},
+                            {2, 5, 3}, {.alpha = 0.25, .multi = true}));
+  OperatorCase c = SoftmaxOutputCase("outside", {}, {3, 4}, TShape{3}, {3, 4, 1}, {});
   c.inputs = {Uniform(-1, 1), Cycle({-1, 4, 1})};
   RunCase(c);
 }
 
 TEST_CASE("SoftmaxOutput: preserve_shape and multi_output") {
-  RunCase(Case("preserve", {{"preserve_shape", "True"}}, {2, 3, 5}, {2, 3}, {6, 5, 1}, {}));
+  RunCase(SoftmaxOutputCase("preserve", {{"preserve_shape", "True"}}, {2, 3, 5}, {2, 3}, {6, 5, 1},
+                            {}));
   for (const char* normalization : {"null", "batch", "valid"}) {
-    const Options opt{
+    const SoftmaxOutputOptions opt{
         .ignore = 1, .multi = true, .use_ignore = true, .normalization = normalization};
     const Kwargs kwargs = {{"multi_output", "True"},
                            {"normalization", normalization},
                            {"use_ignore", "True"},
                            {"ignore_label", "1"}};
-    RunCase(Case(format("multi_output {}", normalization), kwargs, {3, 4, 5, 7}, {3, 35},
-                 {3, 4, 35}, opt));
-    RunCase(Case(format("multi_output {}, label as an image", normalization), kwargs, {3, 4, 5, 7},
-                 {3, 5, 7}, {3, 4, 35}, opt));
-    RunCase(Case(format("multi_output {}, label with an axis of one", normalization), kwargs,
-                 {3, 4, 5, 7}, {3, 1, 5, 7}, {3, 4, 35}, opt));
+    RunCase(SoftmaxOutputCase(format("multi_output {}", normalization), kwargs, {3, 4, 5, 7},
+                              {3, 35}, {3, 4, 35}, opt));
+    RunCase(SoftmaxOutputCase(format("multi_output {}, label as an image", normalization), kwargs,
+                              {3, 4, 5, 7}, {3, 5, 7}, {3, 4, 35}, opt));
+    RunCase(SoftmaxOutputCase(format("multi_output {}, label with an axis of one", normalization),
+                              kwargs, {3, 4, 5, 7}, {3, 1, 5, 7}, {3, 4, 35}, opt));
   }
 }
 
 TEST_CASE("SoftmaxOutput: pieces for several threads and blocks") {
-  RunCase(Case("many rows", {}, {1201, 7}, TShape{1201}, {1201, 7, 1}, {}));
-  RunCase(Case("many positions", {{"multi_output", "True"}}, {2, 3, 61, 73}, {2, 61 * 73},
-               {2, 3, 61 * 73}, {.multi = true}));
+  RunCase(SoftmaxOutputCase("many rows", {}, {1201, 7}, TShape{1201}, {1201, 7, 1}, {}));
+  RunCase(SoftmaxOutputCase("many positions", {{"multi_output", "True"}}, {2, 3, 61, 73},
+                            {2, 61 * 73}, {2, 3, 61 * 73}, {.multi = true}));
 }
 
 TEST_CASE("SoftmaxOutput: out_grad multiplies by the head gradient") {
-  RunCase(
-      Case("out_grad", {{"out_grad", "True"}}, {5, 4}, TShape{5}, {5, 4, 1}, {.out_grad = true}));
+  RunCase(SoftmaxOutputCase("out_grad", {{"out_grad", "True"}}, {5, 4}, TShape{5}, {5, 4, 1},
+                            {.out_grad = true}));
   CHECK(TestRegistry().Create("SoftmaxOutput", {{"out_grad", "1"}})->NeedsHeadGradient());
   CHECK(!TestRegistry().Create("SoftmaxOutput", {})->NeedsHeadGradient());
 }
 
 TEST_CASE("SoftmaxOutput: no normalization, ignoring or smoothing for probabilities as labels") {
-  OperatorCase c = Case("probabilities",
-                        {{"normalization", "batch"},
-                         {"grad_scale", "3"},
-                         {"smooth_alpha", "0.5"},
-                         {"use_ignore", "1"}},
-                        {4, 5}, {4, 5}, {4, 5, 1}, {});
+  OperatorCase c = SoftmaxOutputCase("probabilities",
+                                     {{"normalization", "batch"},
+                                      {"grad_scale", "3"},
+                                      {"smooth_alpha", "0.5"},
+                                      {"use_ignore", "1"}},
+                                     {4, 5}, {4, 5}, {4, 5, 1}, {});
   c.inputs = {Uniform(-2, 2), Uniform(0, 1)};
   c.gradient = [](const Arrays& in, const Arrays&, const Arrays&) {
     return Arrays{
@@ -167,7 +170,7 @@ TEST_CASE("SoftmaxOutput: no normalization, ignoring or smoothing for probabilit
 
 // sum_k t_k w_k (1 - p_k)^gamma (-log p_k) over all softmaxes; t is [outer, classes, inner].
 double WeightedLoss(const Values& x, const Values& t, const Values& weights, double gamma,
-                    const View& v) {
+                    const ClassView& v) {
   const Values p = Probabilities(x, v.outer, v.classes, v.inner);
   double loss = 0;
   for (size_t i = 0; i < p.size(); ++i) {
@@ -178,7 +181,7 @@ double WeightedLoss(const Values& x, const Values& t, const Values& weights, dou
 }
 
 // Class indices as distributions; ignored positions have none.
-Values Targets(const Values& label, const View& v, const Options& opt) {
+Values Targets(const Values& label, const ClassView& v, const SoftmaxOutputOptions& opt) {
   Values t(static_cast<size_t>(v.outer * v.classes * v.inner));
   const double smooth = opt.multi ? 0 : opt.alpha;
   for (size_t i = 0; i < t.size(); ++i) {
@@ -194,12 +197,12 @@ Values Targets(const Values& label, const View& v, const Options& opt) {
 
 // The gradient by central differences of the loss in double.
 OperatorCase WeightedCase(const std::string& name, Kwargs kwargs, const TShape& data,
-                          const TShape& label, const View& v, const Options& opt,
+                          const TShape& label, const ClassView& v, const SoftmaxOutputOptions& opt,
                           const Values& weights, double gamma, double divisor = 1) {
   std::vector<double> listed(weights.begin(), weights.end());
   if (!weights.empty()) kwargs.emplace_back("class_weights", params::Print(listed));
   if (gamma > 0) kwargs.emplace_back("focal_gamma", params::Print(gamma));
-  OperatorCase c = Case(name, kwargs, data, label, v, opt);
+  OperatorCase c = SoftmaxOutputCase(name, kwargs, data, label, v, opt);
   c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
     const Values t = label == data ? in[1] : Targets(in[1], v, opt);
     Values x = in[0], gradient(x.size());
@@ -237,7 +240,7 @@ TEST_CASE("SoftmaxOutput: weights of classes and focal loss are the gradient of 
       RunCase(c);
     }
   }
-  const Options ignoring{.ignore = 2, .use_ignore = true};
+  const SoftmaxOutputOptions ignoring{.ignore = 2, .use_ignore = true};
   RunCase(WeightedCase("ignored", {{"use_ignore", "1"}, {"ignore_label", "2"}}, {20, 5}, TShape{20},
                        {20, 5, 1}, ignoring, weights, 2));
   // Divisors count labels, not weights.
@@ -287,7 +290,7 @@ TEST_CASE("SoftmaxOutput: invalid weights, and files of MXNet") {
 
 TEST_CASE("SoftmaxOutput: labels of other types") {
   for (const DType type : {DType::kInt32, DType::kInt64, DType::kUint8, DType::kFloat32}) {
-    OperatorCase c = Case("labels", {}, {7, 3}, TShape{7}, {7, 3, 1}, {});
+    OperatorCase c = SoftmaxOutputCase("labels", {}, {7, 3}, TShape{7}, {7, 3, 1}, {});
     c.input_types = {DType::kUnknown, type};
     RunCase(c);
   }

@@ -9,7 +9,7 @@ namespace mxtrain::test {
 namespace {
 
 // Every pixel of the output from the four around its place, zero outside.
-OperatorCase CaseOf(const TShape& data, int64_t height, int64_t width) {
+OperatorCase TransformerCase(const TShape& data, int64_t height, int64_t width) {
   OperatorCase c;
   c.name = format("SpatialTransformer {} to {} x {}", data.ToString(), height, width);
   c.op = "SpatialTransformer";
@@ -54,13 +54,13 @@ OperatorCase CaseOf(const TShape& data, int64_t height, int64_t width) {
 }
 
 TEST_CASE("SpatialTransformer: an affine map of the pixels") {
-  RunCase(CaseOf({2, 3, 5, 7}, 5, 7));
-  RunCase(CaseOf({1, 2, 6, 4}, 3, 9));
-  RunCase(CaseOf({3, 1, 4, 4}, 2, 2));
+  RunCase(TransformerCase({2, 3, 5, 7}, 5, 7));
+  RunCase(TransformerCase({1, 2, 6, 4}, 3, 9));
+  RunCase(TransformerCase({3, 1, 4, 4}, 2, 2));
 }
 
 TEST_CASE("SpatialTransformer: the identity, shapes and parameters") {
-  OperatorCase c = CaseOf({2, 2, 4, 5}, 4, 5);
+  OperatorCase c = TransformerCase({2, 2, 4, 5}, 4, 5);
   c.inputs[1] = Cycle({1, 0, 0, 0, 1, 0});
   c.backward = false;
   c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };

@@ -7,7 +7,7 @@ namespace mxtrain::test {
 namespace {
 
 // `outer`: the product of the axes before the new one.
-void Examine(const TShape& shape, size_t count, int axis, int64_t outer) {
+void ExamineStack(const TShape& shape, size_t count, int axis, int64_t outer) {
   OperatorCase c;
   c.op = "stack";
   c.name = format("stack of {} of shape {} along {}", count, shape.ToString(), axis);
@@ -30,13 +30,13 @@ void Examine(const TShape& shape, size_t count, int axis, int64_t outer) {
 }
 
 TEST_CASE("stack") {
-  Examine({3, 5}, 3, 0, 1);
-  Examine({3, 5}, 2, 1, 3);
-  Examine({3, 5}, 2, 2, 15);
-  Examine({2, 3, 5}, 4, -1, 30);
-  Examine({2, 3, 5}, 2, -3, 2);
-  Examine({7}, 1, 0, 1);
-  Examine({0, 3}, 2, 1, 0);
+  ExamineStack({3, 5}, 3, 0, 1);
+  ExamineStack({3, 5}, 2, 1, 3);
+  ExamineStack({3, 5}, 2, 2, 15);
+  ExamineStack({2, 3, 5}, 4, -1, 30);
+  ExamineStack({2, 3, 5}, 2, -3, 2);
+  ExamineStack({7}, 1, 0, 1);
+  ExamineStack({0, 3}, 2, 1, 0);
 }
 
 TEST_CASE("stack: shapes") {

@@ -10,7 +10,8 @@
 namespace mxtrain::test {
 namespace {
 
-void Examine(const Kwargs& kwargs, double margin, double factor, bool linear, const TShape& shape) {
+void ExamineSvmOutput(const Kwargs& kwargs, double margin, double factor, bool linear,
+                      const TShape& shape) {
   OperatorCase c;
   c.op = "SVMOutput";
   c.name = format("SVMOutput {} {}", shape.ToString(), linear ? "linear" : "squared");
@@ -39,12 +40,12 @@ void Examine(const Kwargs& kwargs, double margin, double factor, bool linear, co
 }
 
 TEST_CASE("SVMOutput") {
-  Examine({}, 1, 1, false, {5, 4});
-  Examine({{"use_linear", "True"}}, 1, 1, true, {5, 4});
-  Examine({{"margin", "0.5"}, {"regularization_coefficient", "2"}}, 0.5, 2, false, {3, 7});
-  Examine({{"margin", "2"}, {"regularization_coefficient", "0.25"}, {"use_linear", "1"}}, 2, 0.25,
-          true, {1, 1});
-  Examine({}, 1, 1, false, {0, 3});
+  ExamineSvmOutput({}, 1, 1, false, {5, 4});
+  ExamineSvmOutput({{"use_linear", "True"}}, 1, 1, true, {5, 4});
+  ExamineSvmOutput({{"margin", "0.5"}, {"regularization_coefficient", "2"}}, 0.5, 2, false, {3, 7});
+  ExamineSvmOutput({{"margin", "2"}, {"regularization_coefficient", "0.25"}, {"use_linear", "1"}},
+                   2, 0.25, true, {1, 1});
+  ExamineSvmOutput({}, 1, 1, false, {0, 3});
   const auto property = TestRegistry().Create("SVMOutput", {});
   CHECK(!property->NeedsHeadGradient());
   CHECK(!property->HasGradient(1));

@@ -4,24 +4,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-const std::vector<DType> kAllTypes = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
-                                      DType::kBfloat16, DType::kUint8,   DType::kInt32,
-                                      DType::kInt64};
-
 // The place of a truncated index on an axis.
-int64_t PlaceOf(double index, int64_t length, bool wrap) {
+int64_t TakePlace(double index, int64_t length, bool wrap) {
   const double whole = std::trunc(index), n = static_cast<double>(length);
   if (wrap) return static_cast<int64_t>(whole - std::floor(whole / n) * n);
   return static_cast<int64_t>(std::clamp(whole, 0.0, n - 1));
 }
 
-OperatorCase Case(const TShape& a, const TShape& indices, const Generator& values,
-                  const Kwargs& kwargs, int axis) {
+OperatorCase TakeCase(const TShape& a, const TShape& indices, const Generator& values,
+                      const Kwargs& kwargs, int axis) {
   OperatorCase c;
   c.name = format("take {} of {}, axis {}", indices.ToString(), a.ToString(), axis);
   c.op = "take";
@@ -37,7 +34,7 @@ OperatorCase Case(const TShape& a, const TShape& indices, const Generator& value
                   inner = a.Product(axis + 1, a.ndim()), count = indices.Size();
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t n = 0; n < count; ++n) {
-        const int64_t at = PlaceOf(index[static_cast<size_t>(n)], length, wrap);
+        const int64_t at = TakePlace(index[static_cast<size_t>(n)], length, wrap);
         for (int64_t i = 0; i < inner; ++i) {
           f(static_cast<size_t>((o * length + at) * inner + i),
             static_cast<size_t>((o * count + n) * inner + i));
@@ -61,7 +58,7 @@ OperatorCase Case(const TShape& a, const TShape& indices, const Generator& value
 }
 
 TEST_CASE("take") {
-  OperatorCase c = Case({5, 3}, {4}, Cycle({4, 0, 2, 0}), {}, 0);
+  OperatorCase c = TakeCase({5, 3}, {4}, Cycle({4, 0, 2, 0}), {}, 0);
   c.types = kAllTypes;
   RunCase(c);
   c.types = {DType::kFloat32};
@@ -69,32 +66,32 @@ TEST_CASE("take") {
     c.input_types[1] = type;
     RunCase(c);
   }
-  RunCase(Case({3, 5, 7}, {2, 3}, Labels(5), {{"axis", "1"}}, 1));
-  RunCase(Case({3, 5, 7}, {4}, Labels(7), {{"axis", "-1"}}, 2));
-  RunCase(Case({7}, {2, 2}, Labels(7), {}, 0));
-  RunCase(Case({1, 1}, {1}, Labels(1), {{"axis", "1"}}, 1));
-  RunCase(Case({4, 3}, TShape::OfRank(0), Labels(4), {}, 0));
+  RunCase(TakeCase({3, 5, 7}, {2, 3}, Labels(5), {{"axis", "1"}}, 1));
+  RunCase(TakeCase({3, 5, 7}, {4}, Labels(7), {{"axis", "-1"}}, 2));
+  RunCase(TakeCase({7}, {2, 2}, Labels(7), {}, 0));
+  RunCase(TakeCase({1, 1}, {1}, Labels(1), {{"axis", "1"}}, 1));
+  RunCase(TakeCase({4, 3}, TShape::OfRank(0), Labels(4), {}, 0));
   // Out of range.
   const Generator wild = Cycle({-1, 5, 4.9, -0.5, -6.5, 12});
-  RunCase(Case({5, 2}, {6}, wild, {}, 0));
-  RunCase(Case({5, 2}, {6}, wild, {{"mode", "wrap"}}, 0));
+  RunCase(TakeCase({5, 2}, {6}, wild, {}, 0));
+  RunCase(TakeCase({5, 2}, {6}, wild, {{"mode", "wrap"}}, 0));
   // Empty.
-  RunCase(Case({5, 3}, {0}, Labels(5), {}, 0));
-  RunCase(Case({0, 3}, {0, 2}, Labels(5), {}, 0));
-  RunCase(Case({0, 3}, {2}, Labels(3), {{"axis", "1"}}, 1));
-  RunCase(Case({5, 0}, {2}, Labels(5), {}, 0));
+  RunCase(TakeCase({5, 3}, {0}, Labels(5), {}, 0));
+  RunCase(TakeCase({0, 3}, {0, 2}, Labels(5), {}, 0));
+  RunCase(TakeCase({0, 3}, {2}, Labels(3), {{"axis", "1"}}, 1));
+  RunCase(TakeCase({5, 0}, {2}, Labels(5), {}, 0));
 }
 
 TEST_CASE("take: several threads") {
-  RunCase(Case({300, 130}, {700}, Labels(300), {}, 0));
-  RunCase(Case({3, 700}, {9000}, Labels(700), {{"axis", "1"}}, 1));
-  RunCase(Case({2, 300}, {8}, Labels(300), {{"axis", "1"}}, 1));
+  RunCase(TakeCase({300, 130}, {700}, Labels(300), {}, 0));
+  RunCase(TakeCase({3, 700}, {9000}, Labels(700), {{"axis", "1"}}, 1));
+  RunCase(TakeCase({2, 300}, {8}, Labels(300), {{"axis", "1"}}, 1));
   // Most rows have one destination.
-  RunCase(Case({20, 70}, {300}, Cycle({3, 3, 3, 3, 7, 3, 3}), {}, 0));
+  RunCase(TakeCase({20, 70}, {300}, Cycle({3, 3, 3, 3, 7, 3, 3}), {}, 0));
 }
 
 TEST_CASE("take: mode raise") {
-  OperatorCase c = Case({5, 2}, {4}, Cycle({4, 0, 3.5, 1}), {{"mode", "raise"}}, 0);
+  OperatorCase c = TakeCase({5, 2}, {4}, Cycle({4, 0, 3.5, 1}), {{"mode", "raise"}}, 0);
   for (const std::string& problem : ExamineCase(c, TestRegistry(), TestBackend()).problems)
     FAIL_CHECK(problem);
   c.check = [](const CaseResult&) { return std::vector<std::string>(); };

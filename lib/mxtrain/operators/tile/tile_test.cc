@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/moved_gradient.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kLarge = 4096;  // elements: one type, without central differences
-
 // Element (i, j, k) of `out` is element (place(0, i), place(1, j), place(2, k)) of `data`, where
 // both are seen as three axes.
-void Examine(const char* op, const Kwargs& kwargs, const TShape& shape, const TShape& data,
-             const TShape& out, const std::function<int64_t(int, int64_t)>& place) {
+void ExamineTile(const char* op, const Kwargs& kwargs, const TShape& shape, const TShape& data,
+                 const TShape& out, const std::function<int64_t(int, int64_t)>& place) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {} to {}", op, shape.ToString(), out.ToString());
@@ -42,8 +41,8 @@ void Examine(const char* op, const Kwargs& kwargs, const TShape& shape, const TS
 }
 
 void Tile(const std::string& reps, const TShape& shape, const TShape& data, const TShape& out) {
-  Examine("tile", {{"reps", reps}}, shape, data, out,
-          [=](int axis, int64_t index) { return index % data[axis]; });
+  ExamineTile("tile", {{"reps", reps}}, shape, data, out,
+              [=](int axis, int64_t index) { return index % data[axis]; });
 }
 
 TEST_CASE("tile") {
@@ -57,23 +56,24 @@ TEST_CASE("tile") {
   Tile("(4, 5, 2)", {7, 11, 13}, {7, 11, 13}, {28, 55, 26});  // several threads
 }
 
-void Repeat(int64_t repeats, int at, const TShape& shape, const TShape& data, const TShape& out,
-            const Kwargs& axis) {
+void ExamineRepeat(int64_t repeats, int at, const TShape& shape, const TShape& data,
+                   const TShape& out, const Kwargs& axis) {
   Kwargs kwargs = axis;
   kwargs.emplace_back("repeats", format("{}", repeats));
-  Examine("repeat", kwargs, shape, data, out,
-          [=](int k, int64_t index) { return k == at ? index / repeats : index; });
+  ExamineTile("repeat", kwargs, shape, data, out,
+              [=](int k, int64_t index) { return k == at ? index / repeats : index; });
 }
 
 TEST_CASE("repeat") {
-  Repeat(2, 1, {2, 3, 4}, {2, 3, 4}, {2, 6, 4}, {{"axis", "1"}});
-  Repeat(3, 0, {2, 3, 4}, {2, 3, 4}, {6, 3, 4}, {{"axis", "0"}});
-  Repeat(2, 2, {2, 3, 4}, {2, 3, 4}, {2, 3, 8}, {{"axis", "-1"}});
-  Repeat(40, 2, {2, 3, 5}, {2, 3, 5}, {2, 3, 200}, {{"axis", "-1"}});
-  Repeat(2, 2, {2, 3}, {1, 1, 6}, {1, 1, 12}, {});
-  Repeat(1, 2, {2, 3}, {1, 1, 6}, {1, 1, 6}, {{"axis", "None"}});
-  Repeat(2, 1, {2, 0, 4}, {2, 0, 4}, {2, 0, 4}, {{"axis", "1"}});
-  Repeat(3, 1, {5, 17, 160}, {5, 17, 160}, {5, 51, 160}, {{"axis", "1"}});  // several threads
+  ExamineRepeat(2, 1, {2, 3, 4}, {2, 3, 4}, {2, 6, 4}, {{"axis", "1"}});
+  ExamineRepeat(3, 0, {2, 3, 4}, {2, 3, 4}, {6, 3, 4}, {{"axis", "0"}});
+  ExamineRepeat(2, 2, {2, 3, 4}, {2, 3, 4}, {2, 3, 8}, {{"axis", "-1"}});
+  ExamineRepeat(40, 2, {2, 3, 5}, {2, 3, 5}, {2, 3, 200}, {{"axis", "-1"}});
+  ExamineRepeat(2, 2, {2, 3}, {1, 1, 6}, {1, 1, 12}, {});
+  ExamineRepeat(1, 2, {2, 3}, {1, 1, 6}, {1, 1, 6}, {{"axis", "None"}});
+  ExamineRepeat(2, 1, {2, 0, 4}, {2, 0, 4}, {2, 0, 4}, {{"axis", "1"}});
+  ExamineRepeat(3, 1, {5, 17, 160}, {5, 17, 160}, {5, 51, 160},
+                {{"axis", "1"}});  // several threads
 }
 
 TEST_CASE("tile and repeat: shapes") {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
@@ -52,8 +53,8 @@ std::vector<size_t> Places(const Values& x, const Order& order) {
 }
 
 // result: "indices", "value", "mask" or "both".
-OperatorCase Case(const char* op, Kwargs kwargs, const TShape& data, const Order& order,
-                  const std::string& result) {
+OperatorCase TopkCase(const char* op, Kwargs kwargs, const TShape& data, const Order& order,
+                      const std::string& result) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} {} of {}, k {}", op, result, data.ToString(), order.k);
@@ -92,40 +93,39 @@ OperatorCase Case(const char* op, Kwargs kwargs, const TShape& data, const Order
   return c;
 }
 
-const std::vector<DType> kAllTypes = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
-                                      DType::kBfloat16, DType::kUint8,   DType::kInt32,
-                                      DType::kInt64};
-
 TEST_CASE("topk") {
   for (const char* result : {"indices", "value", "mask", "both"}) {
-    RunCase(Case("topk", {}, {4, 9}, {{4, 9, 1}, 1, false}, result));
-    RunCase(Case("topk", {{"k", "3"}, {"axis", "1"}}, {3, 7, 5}, {{3, 7, 5}, 3, false}, result));
-    RunCase(Case("topk", {{"k", "7"}, {"axis", "0"}, {"is_ascend", "True"}}, {7, 2},
-                 {{1, 7, 2}, 7, true}, result));
-    RunCase(Case("topk", {{"k", "0"}, {"axis", "-2"}}, {2, 5, 3}, {{2, 5, 3}, 5, false}, result));
-    RunCase(Case("topk", {{"k", "4"}, {"axis", "None"}}, {3, 5}, {{1, 15, 1}, 4, false}, result));
-    RunCase(Case("topk", {}, {1, 1}, {{1, 1, 1}, 1, false}, result));
-    RunCase(Case("topk", {{"k", "2"}}, {0, 3}, {{0, 3, 1}, 2, false}, result));
-    RunCase(Case("topk", {{"k", "-1"}}, {2, 0}, {{2, 0, 1}, 0, false}, result));
+    RunCase(TopkCase("topk", {}, {4, 9}, {{4, 9, 1}, 1, false}, result));
+    RunCase(
+        TopkCase("topk", {{"k", "3"}, {"axis", "1"}}, {3, 7, 5}, {{3, 7, 5}, 3, false}, result));
+    RunCase(TopkCase("topk", {{"k", "7"}, {"axis", "0"}, {"is_ascend", "True"}}, {7, 2},
+                     {{1, 7, 2}, 7, true}, result));
+    RunCase(
+        TopkCase("topk", {{"k", "0"}, {"axis", "-2"}}, {2, 5, 3}, {{2, 5, 3}, 5, false}, result));
+    RunCase(
+        TopkCase("topk", {{"k", "4"}, {"axis", "None"}}, {3, 5}, {{1, 15, 1}, 4, false}, result));
+    RunCase(TopkCase("topk", {}, {1, 1}, {{1, 1, 1}, 1, false}, result));
+    RunCase(TopkCase("topk", {{"k", "2"}}, {0, 3}, {{0, 3, 1}, 2, false}, result));
+    RunCase(TopkCase("topk", {{"k", "-1"}}, {2, 0}, {{2, 0, 1}, 0, false}, result));
   }
 }
 
 TEST_CASE("topk: element types") {
   for (const char* result : {"value", "both"}) {
-    OperatorCase c = Case("topk", {{"k", "5"}}, {6, 11}, {{6, 11, 1}, 5, false}, result);
+    OperatorCase c = TopkCase("topk", {{"k", "5"}}, {6, 11}, {{6, 11, 1}, 5, false}, result);
     c.types = kAllTypes;
     // Many ties.
     c.inputs = {Cycle({3, 1, 2, 3, 0, 1, 7})};
     RunCase(c);
   }
-  OperatorCase c = Case("topk", {{"k", "6"}}, {2, 8}, {{2, 8, 1}, 6, false}, "value");
+  OperatorCase c = TopkCase("topk", {{"k", "6"}}, {2, 8}, {{2, 8, 1}, 6, false}, "value");
   c.types = {DType::kFloat32,  DType::kFloat64, DType::kFloat16,
              DType::kBfloat16, DType::kInt32,   DType::kInt64};
   c.inputs = {Cycle({-3, 1, -200, 3, 0, 100, -7})};
   RunCase(c);
   for (const DType type : kAllTypes) {
-    RunCase(Case("topk", {{"k", "2"}, {"dtype", NameOf(type)}}, {3, 40}, {{3, 40, 1}, 2, false},
-                 "indices"));
+    RunCase(TopkCase("topk", {{"k", "2"}, {"dtype", NameOf(type)}}, {3, 40}, {{3, 40, 1}, 2, false},
+                     "indices"));
   }
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("topk: element types") {
 TEST_CASE("topk: a selection, then an order") {
   for (const int k : {1, 31, 32, 33, 99, 100}) {
     const Kwargs kwargs = {{"k", std::to_string(k)}};
-    OperatorCase c = Case("topk", kwargs, {3, 100}, {{3, 100, 1}, k, false}, "both");
+    OperatorCase c = TopkCase("topk", kwargs, {3, 100}, {{3, 100, 1}, k, false}, "both");
     c.types = kAllFloatingTypes;
     RunCase(c);
     c.inputs = {Cycle({5, 4, 4, 1, 9, 9, 9, 2, 3, 1})};
@@ -146,9 +146,10 @@ TEST_CASE("topk, sort and argsort: NaN is last, equal elements are in order") {
   const Generator values = Cycle({nan, 1, HUGE_VAL, -0.0, nan, 0, -HUGE_VAL, 1, 0, -1, -0.0});
   for (const bool ascend : {false, true}) {
     const Kwargs kwargs = {{"is_ascend", ascend ? "True" : "False"}};
-    OperatorCase cases[] = {Case("topk", kwargs, {2, 11}, {{2, 11, 1}, 11, ascend}, "both"),
-                            Case("sort", kwargs, {2, 11}, {{2, 11, 1}, 11, ascend}, "value"),
-                            Case("argsort", kwargs, {2, 11}, {{2, 11, 1}, 11, ascend}, "indices")};
+    OperatorCase cases[] = {
+        TopkCase("topk", kwargs, {2, 11}, {{2, 11, 1}, 11, ascend}, "both"),
+        TopkCase("sort", kwargs, {2, 11}, {{2, 11, 1}, 11, ascend}, "value"),
+        TopkCase("argsort", kwargs, {2, 11}, {{2, 11, 1}, 11, ascend}, "indices")};
     cases[0].kwargs.emplace_back("k", "0");
     for (OperatorCase& c : cases) {
       c.inputs = {values};
@@ -160,24 +161,25 @@ TEST_CASE("topk, sort and argsort: NaN is last, equal elements are in order") {
 
 TEST_CASE("sort and argsort") {
   for (const auto& [op, result] : {std::pair{"sort", "value"}, std::pair{"argsort", "indices"}}) {
-    RunCase(Case(op, {}, {4, 9}, {{4, 9, 1}, 9, true}, result));
-    RunCase(
-        Case(op, {{"axis", "1"}, {"is_ascend", "0"}}, {2, 6, 3}, {{2, 6, 3}, 6, false}, result));
-    RunCase(Case(op, {{"axis", "None"}}, {3, 4}, {{1, 12, 1}, 12, true}, result));
-    RunCase(Case(op, {}, {3, 1}, {{3, 1, 1}, 1, true}, result));
-    RunCase(Case(op, {}, {2, 0}, {{2, 0, 1}, 0, true}, result));
-    RunCase(Case(op, {{"axis", "0"}}, {300, 70}, {{1, 300, 70}, 300, true}, result));
+    RunCase(TopkCase(op, {}, {4, 9}, {{4, 9, 1}, 9, true}, result));
+    RunCase(TopkCase(op, {{"axis", "1"}, {"is_ascend", "0"}}, {2, 6, 3}, {{2, 6, 3}, 6, false},
+                     result));
+    RunCase(TopkCase(op, {{"axis", "None"}}, {3, 4}, {{1, 12, 1}, 12, true}, result));
+    RunCase(TopkCase(op, {}, {3, 1}, {{3, 1, 1}, 1, true}, result));
+    RunCase(TopkCase(op, {}, {2, 0}, {{2, 0, 1}, 0, true}, result));
+    RunCase(TopkCase(op, {{"axis", "0"}}, {300, 70}, {{1, 300, 70}, 300, true}, result));
   }
-  OperatorCase c = Case("argsort", {{"dtype", "int64"}}, {5, 6}, {{5, 6, 1}, 6, true}, "indices");
+  OperatorCase c =
+      TopkCase("argsort", {{"dtype", "int64"}}, {5, 6}, {{5, 6, 1}, 6, true}, "indices");
   c.types = kAllTypes;
   c.inputs = {Cycle({3, 1, 2, 3, 0, 1, 7})};
   RunCase(c);
 }
 
 TEST_CASE("one long row is ordered by all threads") {
-  RunCase(Case("topk", {{"k", "50"}, {"dtype", "int32"}}, {1, 70001}, {{1, 70001, 1}, 50, false},
-               "both"));
-  OperatorCase c = Case("sort", {}, {70001}, {{1, 70001, 1}, 70001, true}, "value");
+  RunCase(TopkCase("topk", {{"k", "50"}, {"dtype", "int32"}}, {1, 70001},
+                   {{1, 70001, 1}, 50, false}, "both"));
+  OperatorCase c = TopkCase("sort", {}, {70001}, {{1, 70001, 1}, 70001, true}, "value");
   c.types = {DType::kFloat32, DType::kFloat64, DType::kBfloat16, DType::kInt32};
   c.inputs = {Cycle({3, 1, -2, 3, 0, 1, -7, 5, 5, 100, -100})};
   RunCase(c);

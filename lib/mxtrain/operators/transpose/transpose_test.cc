@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "tests/support/case_parts.h"
 #include "tests/support/moved_gradient.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
-
-constexpr int64_t kLarge = 4096;  // elements: one type, without central differences
 
 // Every element by definition: the index of the output along axis i is that of the data along axis
 // order[i].
@@ -25,8 +24,8 @@ Values Permuted(const Values& x, const TShape& shape, const std::vector<int>& or
   return y;
 }
 
-void Examine(const std::string& op, const Kwargs& kwargs, const TShape& shape,
-             const std::vector<int>& order) {
+void ExamineTranspose(const std::string& op, const Kwargs& kwargs, const TShape& shape,
+                      const std::vector<int>& order) {
   OperatorCase c;
   c.op = op;
   c.name = format("{} of {}", op, shape.ToString());
@@ -52,21 +51,21 @@ void Examine(const std::string& op, const Kwargs& kwargs, const TShape& shape,
 }
 
 TEST_CASE("transpose and SwapAxis") {
-  Examine("transpose", {}, {3, 5}, {1, 0});
-  Examine("transpose", {}, {2, 3, 4, 5}, {3, 2, 1, 0});
-  Examine("transpose", {{"axes", "(0, 2, 3, 1)"}}, {2, 7, 3, 5}, {0, 2, 3, 1});
-  Examine("transpose", {{"axes", "(0, -1, 1)"}}, {2, 1, 5}, {0, 2, 1});
-  Examine("transpose", {{"axes", "(1, 2, 0)"}}, {3, 0, 2}, {1, 2, 0});
-  Examine("transpose", {{"axes", "(0, 1)"}}, {1, 1}, {0, 1});
-  Examine("SwapAxis", {{"dim1", "0"}, {"dim2", "2"}}, {2, 3, 4}, {2, 1, 0});
-  Examine("SwapAxis", {{"dim1", "-1"}, {"dim2", "1"}}, {2, 3, 4, 5}, {0, 3, 2, 1});
-  Examine("swapaxes", {}, {2, 3}, {0, 1});
+  ExamineTranspose("transpose", {}, {3, 5}, {1, 0});
+  ExamineTranspose("transpose", {}, {2, 3, 4, 5}, {3, 2, 1, 0});
+  ExamineTranspose("transpose", {{"axes", "(0, 2, 3, 1)"}}, {2, 7, 3, 5}, {0, 2, 3, 1});
+  ExamineTranspose("transpose", {{"axes", "(0, -1, 1)"}}, {2, 1, 5}, {0, 2, 1});
+  ExamineTranspose("transpose", {{"axes", "(1, 2, 0)"}}, {3, 0, 2}, {1, 2, 0});
+  ExamineTranspose("transpose", {{"axes", "(0, 1)"}}, {1, 1}, {0, 1});
+  ExamineTranspose("SwapAxis", {{"dim1", "0"}, {"dim2", "2"}}, {2, 3, 4}, {2, 1, 0});
+  ExamineTranspose("SwapAxis", {{"dim1", "-1"}, {"dim2", "1"}}, {2, 3, 4, 5}, {0, 3, 2, 1});
+  ExamineTranspose("swapaxes", {}, {2, 3}, {0, 1});
   // Blocks, whole and not, several tiles, and more than one thread.
-  Examine("transpose", {}, {37, 150}, {1, 0});
-  Examine("transpose", {}, {130, 260}, {1, 0});
-  Examine("transpose", {{"axes", "(0, 2, 1)"}}, {5, 70, 33}, {0, 2, 1});
-  Examine("transpose", {{"axes", "(2, 0, 1, 3)"}}, {9, 3, 5, 2}, {2, 0, 1, 3});
-  Examine("transpose", {{"axes", "(0, 1, 2)"}}, {2, 3, 4}, {0, 1, 2});
+  ExamineTranspose("transpose", {}, {37, 150}, {1, 0});
+  ExamineTranspose("transpose", {}, {130, 260}, {1, 0});
+  ExamineTranspose("transpose", {{"axes", "(0, 2, 1)"}}, {5, 70, 33}, {0, 2, 1});
+  ExamineTranspose("transpose", {{"axes", "(2, 0, 1, 3)"}}, {9, 3, 5, 2}, {2, 0, 1, 3});
+  ExamineTranspose("transpose", {{"axes", "(0, 1, 2)"}}, {2, 3, 4}, {0, 1, 2});
 }
 
 // What follows from the output, and which parameters make an alias.

@@ -9,7 +9,7 @@
 namespace mxtrain::test {
 namespace {
 
-int64_t At(const TShape& shape, int64_t n, int64_t c, int64_t y, int64_t x) {
+int64_t IndexAt(const TShape& shape, int64_t n, int64_t c, int64_t y, int64_t x) {
   return ((n * shape[1] + c) * shape[2] + y) * shape[3] + x;
 }
 
@@ -37,7 +37,7 @@ OperatorCase Nearest(const std::vector<TShape>& shapes, int64_t scale, bool sums
         for (int64_t channel = 0; channel < shapes[i][1]; ++channel) {
           for (int64_t y = 0; y < out[2]; ++y) {
             for (int64_t x = 0; x < out[3]; ++x) {
-              result[At(out, n, first + channel, y, x)] += in[i][At(
+              result[IndexAt(out, n, first + channel, y, x)] += in[i][IndexAt(
                   shapes[i], n, channel, y * shapes[i][2] / out[2], x * shapes[i][3] / out[3])];
             }
           }
@@ -96,8 +96,9 @@ OperatorCase Bilinear(const TShape& data, int64_t scale) {
               for (int64_t u = 0; u < kernel; ++u) {
                 const int64_t y = i * scale - pad + v, x = j * scale - pad + u;
                 if (y < 0 || x < 0 || y >= out[2] || x >= out[3]) continue;
-                result[At(out, n, channel, y, x)] +=
-                    in[0][At(data, n, channel, i, j)] * in[1][(channel * kernel + v) * kernel + u];
+                result[IndexAt(out, n, channel, y, x)] +=
+                    in[0][IndexAt(data, n, channel, i, j)] *
+                    in[1][(channel * kernel + v) * kernel + u];
               }
             }
           }

@@ -8,8 +8,8 @@
 namespace mxtrain::test {
 namespace {
 
-OperatorCase Case(const TShape& condition, const TShape& x, const Generator& conditions,
-                  DType condition_type, DType type) {
+OperatorCase WhereCase(const TShape& condition, const TShape& x, const Generator& conditions,
+                       DType condition_type, DType type) {
   OperatorCase c;
   c.op = "where";
   c.name = format("where {} {} of {} {}", NameOf(condition_type), condition.ToString(),
@@ -39,22 +39,22 @@ TEST_CASE("where") {
   const Generator some = Cycle({0, 1, 2, 0, 0, 1, 0});
   for (const DType type : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBfloat16,
                            DType::kUint8, DType::kInt32, DType::kInt64}) {
-    RunCase(Case({3, 5}, {3, 5}, some, DType::kFloat32, type));
-    RunCase(Case({3}, {3, 5}, some, DType::kFloat32, type));
-    RunCase(Case({3, 5}, {3, 5}, some, type, DType::kFloat32));
-    RunCase(Case({3}, {3, 2, 2}, some, type, DType::kFloat32));
+    RunCase(WhereCase({3, 5}, {3, 5}, some, DType::kFloat32, type));
+    RunCase(WhereCase({3}, {3, 5}, some, DType::kFloat32, type));
+    RunCase(WhereCase({3, 5}, {3, 5}, some, type, DType::kFloat32));
+    RunCase(WhereCase({3}, {3, 2, 2}, some, type, DType::kFloat32));
   }
   // Not zero: NaN, and numbers below 1.
   const Generator wild = Cycle({0, -0.0, std::nan(""), 0.25, -0.5, HUGE_VAL, 0});
-  RunCase(Case({2, 7}, {2, 7}, wild, DType::kFloat32, DType::kFloat32));
-  RunCase(Case({7}, {7, 3}, wild, DType::kFloat64, DType::kFloat32));
-  RunCase(Case({4}, {4}, some, DType::kFloat32, DType::kFloat32));
-  RunCase(Case({1, 1}, {1, 1}, some, DType::kFloat32, DType::kFloat32));
-  RunCase(Case({0, 3}, {0, 3}, some, DType::kFloat32, DType::kFloat32));
-  RunCase(Case({3}, {3, 0}, some, DType::kFloat32, DType::kFloat32));
+  RunCase(WhereCase({2, 7}, {2, 7}, wild, DType::kFloat32, DType::kFloat32));
+  RunCase(WhereCase({7}, {7, 3}, wild, DType::kFloat64, DType::kFloat32));
+  RunCase(WhereCase({4}, {4}, some, DType::kFloat32, DType::kFloat32));
+  RunCase(WhereCase({1, 1}, {1, 1}, some, DType::kFloat32, DType::kFloat32));
+  RunCase(WhereCase({0, 3}, {0, 3}, some, DType::kFloat32, DType::kFloat32));
+  RunCase(WhereCase({3}, {3, 0}, some, DType::kFloat32, DType::kFloat32));
   // Blocks and several threads.
-  RunCase(Case({3, 15001}, {3, 15001}, some, DType::kUint8, DType::kFloat32));
-  RunCase(Case({300}, {300, 131}, some, DType::kInt32, DType::kFloat32));
+  RunCase(WhereCase({3, 15001}, {3, 15001}, some, DType::kUint8, DType::kFloat32));
+  RunCase(WhereCase({300}, {300, 131}, some, DType::kInt32, DType::kFloat32));
 }
 
 TEST_CASE("where: shapes and types") {

@@ -14,7 +14,7 @@
 namespace mxtrain::cuda {
 namespace {
 
-using namespace std::chrono_literals;
+using std::chrono_literals::operator""ms;
 
 constexpr int kMembers = 2;
 
