@@ -59,8 +59,9 @@ void DistributedRun::Together(const std::function<void()>& work) {
   const auto failed = std::find_if(failures.begin(), failures.end(),
                                    [](const std::string& text) { return !text.empty(); });
   if (failed == failures.end()) return;
-  group_->Close();
-  group_.reset();
+  // They leave the group at their end: a launcher kills the others when the first process has
+  // ended.
+  AgreeToEnd();
   if (error && (first() || failure != failures[0])) std::rethrow_exception(error);
   const int code = std::stoi(*failed);
   throw SharedError(ErrorKind{code}, format("rank {} ended with exit code {} before the run began",

@@ -35,10 +35,10 @@ class DistributedRun {
   void Join(const config::KVStoreConfig& kvstore);
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }  // null: one process
   // Throws SharedError (kConfig) if a rank's value differs from the first one's, naming it, and all
-  // leave the group. Values by what they are: "configuration".
+  // have agreed to end. Values by what they are: "configuration".
   void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values);
-  // Work of each rank between two collectives that may fail. If it fails on any, all leave the
-  // group, and those on which it did not throw SharedError.
+  // Work of each rank between two collectives that may fail. If it fails on any, all have
+  // agreed to end, and those on which it did not throw SharedError.
   void Together(const std::function<void()>& work);
   bool first() const { return !launch_ || launch_->rank == 0; }
 
