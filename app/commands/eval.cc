@@ -92,7 +92,8 @@ class Eval final : public Command {
     if (!arrays.empty() && !data_.empty())
       Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
     const std::map<std::string, Context> places = ParsePlaces(places_);
-    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    auto& [runtime, model, only_batch] = opened;
     facts_.Complete(&model, console);
     PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     std::shared_ptr<const io::Source> source;
@@ -106,8 +107,9 @@ class Eval final : public Command {
       spec = spec.OfArrays();
       array_names_ = arrays.Names();
     }
-    auto iter =
-        NewModelIter(*runtime, source, spec, model.info, BatchOf(model, *source), DeviceOf(flags));
+    CheckOnlyBatch(opened, source->size(), batch_);
+    const int64_t size = only_batch > 0 ? only_batch : BatchOf(model, *source);
+    auto iter = NewModelIter(*runtime, source, spec, model.info, size, DeviceOf(flags));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
                           ModesOf(model, flags, *runtime, DeviceOf(flags), places, console));

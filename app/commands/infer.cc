@@ -122,7 +122,8 @@ class Infer final : public Command {
     if (format_.empty())
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
-    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    auto& [runtime, model, only_batch] = opened;
     facts_.Complete(&model, console);
     const Symbol whole = model.symbol;
     const std::vector<std::string> declared = DeclaredBy(model);
@@ -147,8 +148,11 @@ class Infer final : public Command {
     }
     const std::vector<std::string> names = NamesOf(net.source.get(), spec);
     const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), places, console);
-    if (net.source)
+    if (net.source) {
+      CheckOnlyBatch(opened, net.source->size(), batch_);
+      if (only_batch > 0) batch_ = least_batch_ = only_batch;
       net.iter = NewIter(*runtime, model, net.source, DeviceOf(flags), modes, console);
+    }
     if (net.iter) {
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr,
                              DeviceOf(flags), modes);
@@ -161,7 +165,7 @@ class Infer final : public Command {
     if (WritesOutputs()) {
       Outputs(model, names, &net, &check, console);
     } else if (output_layer_.empty()) {
-      const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
+      const std::vector<AnswerHead> heads = AnswersOf(model, spec, least_batch_, console);
       Predictions(spec, heads, names, &net, &check, console);
       shown = HowShown(heads);
     } else {
@@ -212,16 +216,6 @@ class Infer final : public Command {
     return 128 + StopSignal();
   }
 
-  // What the net outputs for a batch of one.
-  static std::vector<TShape> OutputShapes(const Model& model) {
-    std::map<std::string, TShape> shapes;
-    for (const InputInfo& input : model.info.inputs) {
-      std::vector<int64_t> batch{1};
-      batch.insert(batch.end(), input.shape.begin(), input.shape.end());
-      shapes[input.name] = TShape(std::span<const int64_t>(batch));
-    }
-    return model.symbol.InferShape(shapes).outputs;
-  }
   // Whether the result is every output of the net, as numbers.
   bool WritesOutputs() const {
     return of_arrays_ && output_layer_.empty() && output_.ends_with(".npy");
@@ -433,7 +427,7 @@ class Infer final : public Command {
 
   void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files,
                 Net* net, FiniteCheck* check, report::Console& console) const {
-    const TShape row = RowOf(OutputShapes(model).at(0));
+    const TShape row = RowOf(OutputShapes(model, least_batch_).at(0), least_batch_, output_layer_);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
     ForEach(net, rows, "examples", console,
@@ -456,7 +450,8 @@ class Infer final : public Command {
   void Outputs(const Model& model, const std::vector<std::string>& rows, Net* net,
                FiniteCheck* check, report::Console& console) const {
     const auto examples = static_cast<int64_t>(rows.size());
-    OutputFiles files(output_, model.symbol.ListOutputs(), OutputShapes(model), examples, console);
+    OutputFiles files(output_, model.symbol.ListOutputs(), OutputShapes(model, least_batch_),
+                      least_batch_, examples, console);
     ForEach(net, examples, "examples", console,
             [&](int64_t index, const std::vector<const float*>& outputs) {
               for (size_t k = 0; k < outputs.size(); ++k)
@@ -576,7 +571,8 @@ class Infer final : public Command {
   std::vector<std::string> inputs_, places_;
   ModelFacts facts_;
   int top_k_ = 1, views_ = 1;
-  int64_t batch_ = 0;  // 0: not said
+  int64_t batch_ = 0;        // 0: not said
+  int64_t least_batch_ = 1;  // that the net can be for; shapes of outputs are asked for it
   std::optional<double> min_score_, threshold_;
   bool skip_bad_ = false, of_arrays_ = false;
 };

@@ -13,7 +13,7 @@
 namespace mxtrain::onnx {
 namespace {
 
-const std::map<std::string_view, ImportFn>& Converters() {
+const std::map<std::string_view, ImportFn>& ImportConverters() {
   static const std::map<std::string_view, ImportFn> converters = [] {
     std::map<std::string_view, ImportFn> all;
     for (const auto& family :
@@ -66,8 +66,8 @@ class Importer {
   static void CheckOperators(const std::vector<const ModelNode*>& nodes) {
     std::map<std::string, std::vector<std::string>> unknown;  // nodes by operator
     for (const ModelNode* node : nodes) {
-      const bool known = node->domain.empty() &&
-                         (Converters().contains(node->op) || CanFold(node->op) || node->op == "If");
+      const bool known = node->domain.empty() && (ImportConverters().contains(node->op) ||
+                                                  CanFold(node->op) || node->op == "If");
       if (known) continue;
       const std::string op = node->domain.empty() ? node->op : node->domain + "." + node->op;
       unknown[op].push_back(!node->name.empty()     ? node->name
@@ -240,8 +240,8 @@ class Importer {
 
   // By the converter of its operator.
   void ConvertBy(const ModelNode& node, ImportNode& step) {
-    const auto converter = Converters().find(node.op);
-    if (converter == Converters().end())
+    const auto converter = ImportConverters().find(node.op);
+    if (converter == ImportConverters().end())
       step.Refuse("it is supported only where its result does not depend on the data");
     try {
       converter->second(step);
@@ -347,7 +347,8 @@ class Importer {
   // What is known without data: all inputs are, or only their shapes are asked for.
   bool FoldNode(const ModelNode& node, ImportNode* step) {
     const bool shape_only = node.op == "Shape" || node.op == "Size";
-    if (!CanFold(node.op) && (node.inputs.empty() || !Converters().contains(node.op))) return false;
+    if (!CanFold(node.op) && (node.inputs.empty() || !ImportConverters().contains(node.op)))
+      return false;
     bool same = true;  // for all sizes of the batch
     for (const std::string& name : node.inputs) {
       if (name.empty()) continue;
@@ -404,8 +405,8 @@ class Importer {
       if (CanFold(node.op)) {
         for (Tensor& result : Fold(folding)) results.emplace_back(std::move(result));
       }
-      const auto converter = Converters().find(node.op);
-      if (results.empty() && converter != Converters().end())
+      const auto converter = ImportConverters().find(node.op);
+      if (results.empty() && converter != ImportConverters().end())
         results = ComputeByLayers(node, converter->second, state_, folding.in, folding.most_bytes);
       return results;
     } catch (const Error& e) {

@@ -17,7 +17,7 @@ bool IsName(const std::string& name) {
 }
 
 // Of the arrays of a net, besides eight times those of its file.
-constexpr int64_t kMostBytes = int64_t{16} << 20;
+constexpr int64_t kMostNetBytes = int64_t{16} << 20;
 
 }  // namespace
 
@@ -95,7 +95,7 @@ std::string ImportState::NewName(const std::string& wanted,
 
 void ImportState::AddArray(const std::string& name, Tensor tensor) {
   net_bytes += static_cast<int64_t>(tensor.bytes.size());
-  if (net_bytes > kMostBytes + 8 * file_bytes + 2 * computed_bytes)
+  if (net_bytes > kMostNetBytes + 8 * file_bytes + 2 * computed_bytes)
     Throw(ErrorKind::kConfig,
           "the model uses its arrays for too many layers that do not share them");
   const auto [at, is_new] = net.arrays.try_emplace(name, std::move(tensor));
