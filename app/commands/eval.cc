@@ -93,7 +93,7 @@ class Eval final : public Command {
       Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
     const std::map<std::string, Context> places = ParsePlaces(places_);
     OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
-    auto& [runtime, model, only_batch] = opened;
+    auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
     PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     std::shared_ptr<const io::Source> source;
@@ -103,7 +103,7 @@ class Eval final : public Command {
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
     } else {
-      source = arrays.ForModel(&model, /*labels=*/true, DeclaredBy(model), console);
+      source = arrays.ForModel(&model, /*labels=*/true, DeclaredBy(opened), console);
       spec = spec.OfArrays();
       array_names_ = arrays.Names();
     }

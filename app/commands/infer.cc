@@ -28,6 +28,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/image_folder_source.h"
+#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -123,10 +124,10 @@ class Infer final : public Command {
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
     OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
-    auto& [runtime, model, only_batch] = opened;
+    auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
     const Symbol whole = model.symbol;
-    const std::vector<std::string> declared = DeclaredBy(model);
+    const std::vector<std::string> declared = DeclaredBy(opened);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol, output_layer_);
     RemoveLabels(runtime->operators(), &model, console);
     DropRemovedGroups(whole, model.symbol, &places);
@@ -190,13 +191,23 @@ class Infer final : public Command {
     std::optional<Evaluation> evaluation;
   };
 
-  // Warns if a parameter is not finite, as after a training that diverged. False if so.
+  static bool IsMask(const std::map<std::string, Attrs>& attrs, const std::string& name,
+                     const std::vector<float>& values) {
+    const auto own = attrs.find(name);
+    return own != attrs.end() && FindMultipliers(name, own->second, {}).lr == 0 &&
+           std::ranges::none_of(values, [](float value) { return std::isnan(value); });
+  }
+
+  // Warns if a parameter is not finite, as after a training that diverged. False if so. One that
+  // training leaves alone may be infinite, as masks are.
   static bool TellNonFinite(const Model& model, report::Console& console) {
+    const auto attrs = model.symbol.ListAttrs();
     for (const auto* arrays : {&model.args, &model.auxs}) {
       for (const auto& [name, array] : *arrays) {
         const std::vector<float> values = array.ToVector();
         const auto bad = std::find_if(values.begin(), values.end(),
                                       [](float value) { return !std::isfinite(value); });
+        if (bad != values.end() && IsMask(attrs, name, values)) continue;
         if (bad == values.end()) continue;
         console.Message(
             LogLevel::kWarning,

@@ -223,6 +223,14 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
         command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
+std::vector<std::string> DeclaredBy(const OpenedModel& opened) {
+  std::vector<std::string> names = opened.unread;
+  for (const auto* list : {&opened.model.info.inputs, &opened.model.info.labels}) {
+    for (const InputInfo& input : *list) names.push_back(input.name);
+  }
+  return names;
+}
+
 std::vector<TShape> OutputShapes(const Model& model, int64_t batch) {
   std::map<std::string, TShape> shapes;
   for (const InputInfo& input : model.info.inputs) {
@@ -308,7 +316,8 @@ onnx::ImportedNet Imported(const onnx::Model& file, const OperatorRegistry& regi
   }
 }
 
-void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays) {
+void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
+              report::Console& console) {
   Runtime& runtime = *opened->runtime;
   const onnx::Model read = onnx::ReadModel(file);
   const std::map<std::string, TShape> shapes = arrays->Shapes();
@@ -328,9 +337,14 @@ void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays)
   model.file = file;
   try {
     const onnx::ImportedNet net = Imported(read, runtime.operators(), options, &opened->only_batch);
+    for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);
     model.symbol = onnx::ToSymbol(net, runtime.operators());
     for (const auto& input : net.inputs)
       model.info.inputs.push_back({input.name, input.shape, input.type});
+    for (const std::string& name : in_net) {
+      if (std::ranges::find(net.inputs, name, &onnx::ImportedNet::Input::name) == net.inputs.end())
+        opened->unread.push_back(name);
+    }
     const std::vector<std::string> auxs = model.symbol.ListAuxiliaryStates();
     for (auto& [name, array] : onnx::ArraysOf(net, runtime)) {
       const bool aux = std::ranges::find(auxs, name) != auxs.end();
@@ -372,7 +386,7 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
       Throw(ErrorKind::kUsage, "{} declares its own inputs; --input takes NAME=FILE.npy", where);
     opened.runtime = MakeRuntime(flags, flags.seed.value_or(0),
                                  MakeRegistry(flags.plugins, DeviceOf(flags).type), console);
-    ReadOnnx(where, &opened, arrays);
+    ReadOnnx(where, &opened, arrays, console);
     return opened;
   }
   std::vector<std::string> named = inputs;

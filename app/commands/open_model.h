@@ -20,8 +20,12 @@ void DeclareModel(Arguments& arguments, std::string* model);
 struct OpenedModel {
   std::unique_ptr<Runtime> runtime;
   Model model;
-  int64_t only_batch = 0;  // the one size of a batch that the net is for; 0: any
+  int64_t only_batch = 0;           // the one size of a batch that the net is for; 0: any
+  std::vector<std::string> unread;  // inputs of an ONNX file that nothing reads
 };
+
+// The names of a model's inputs, read or not, and labels.
+std::vector<std::string> DeclaredBy(const OpenedModel& opened);
 
 // The outputs of the net for a batch of this size.
 std::vector<TShape> OutputShapes(const Model& model, int64_t batch);

@@ -147,6 +147,18 @@ expect 4 eval fixed.onnx --input x=six.npy
 says "fixed.onnx is for a batch of 3 alone, and here are 6 examples"
 expect 2 infer fixed.onnx --input x=three.npy --batch 1 --output one.npy
 says "--batch 1: fixed.onnx is for a batch of 3 alone"
+# An input that nothing reads, and a mask of infinities: y = max(x, c).
+printf "\010\010\072\153$add$c\132\023\012\001x$value\132\023\012\001z$value\142\023\012\001y$value\102\002\020\021" \
+  >unread.onnx
+expect 0 infer unread.onnx --input x=three.npy --output unread.npy
+expect 0 infer unread.onnx --input x=three.npy --input z=three.npy --output unread.npy
+says "three.npy is not read: no prediction depends on 'z'"
+holds "the outputs with an unread input differ" cmp -s unread.npy fixed.npy
+infinite=${c/"$numbers"/'\000\000\200\377\000\000\240\101\000\000\200\377'} # -inf, 20, -inf
+printf "\010\010\072\126${add/Add/Max}$infinite\132\023\012\001x$value\142\023\012\001y$value\102\002\020\021" >mask.onnx
+expect 0 infer mask.onnx --input x=three.npy --output mask.npy
+holds "the outputs are not (1, 2), (20, 20), (5, 6)" \
+  test "$(tail -c 24 mask.npy | od -An -v -tf4 | xargs)" = "1 2 20 20 5 6"
 # A reason that has nothing to do with the batch stays the reason.
 sed 's/\x03Add/\x03Xyz/' fixed.onnx >unknown.onnx
 expect 3 infer unknown.onnx --input x=three.npy --output unknown.npy

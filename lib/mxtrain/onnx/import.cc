@@ -256,7 +256,10 @@ class Importer {
       const auto value = state_.values.find(node.outputs[i]);
       if (value != state_.values.end()) value->second.type = TypeOfOutput(node, i, types);
     }
-    const bool counts = FindOnnxBinary(node.op) || node.op == "Mod" || node.op == "BitShift";
+    static const std::set<std::string_view> sums = {
+        "Mod",    "BitShift",   "Sum",       "CumSum",          "MatMul",  "Gemm",
+        "Einsum", "ReduceProd", "ReduceSum", "ReduceSumSquare", "ReduceL1"};
+    const bool counts = FindOnnxBinary(node.op) || sums.contains(node.op);
     if (counts && !types.empty() && IsInteger(types[0]))
       state_.integer_nodes.push_back(step.Describe());
   }
@@ -443,9 +446,21 @@ class Importer {
         Throw(ErrorKind::kConfig, "the output '{}' does not depend on the input", output.name);
       if (found->second.reference.empty())
         Throw(ErrorKind::kConfig, "the output '{}' is a sequence of arrays", output.name);
+      CheckOverBatch(output.name, found->second.shape);
       if (options_.loss && state_.readers.at(output.name) == 1) MakeLoss(found->second);
       state_.net.outputs.push_back(LayerOf(found->second, output.name));
     }
+  }
+
+  // A net for any batch gives a row for each example where the file, for one batch, does.
+  void CheckOverBatch(const std::string& output, const Shapes& shape) const {
+    const auto& batches = state_.batches;
+    if (!state_.fixed_batch || shape[0].ndim() == 0 || shape[0][0] != batches[0]) return;
+    if (!(shape[0] == shape[1])) return;
+    Throw(
+        ErrorKind::kConfig,
+        "the output '{}' is {} for a batch of {} alone; export the model with a batch of any size",
+        output, shape[0].ToString(), batches[0]);
   }
 
   // An input or variable that is an output goes through a layer.

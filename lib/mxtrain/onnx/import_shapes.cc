@@ -276,27 +276,11 @@ void Split(ImportNode& node) {
 
 // --- joining and repeating ---
 
-// An axis of the other inputs that has the batch where a constant has that of the file; -1: none.
-int AxisOfFixedBatch(const ImportNode& node, int input, int joined) {
-  if (!node.fixed_batch() || !node.is_array(input)) return -1;
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.in(i).is_constant() || node.ndim(i) != node.ndim(input)) continue;
-    for (int axis = 0; axis < node.ndim(i); ++axis) {
-      const int64_t batch = node.state().batches[0];
-      if (axis != joined && node.DependsOnBatch(i, axis) && node.shape(i)[axis] == batch &&
-          node.shape(input)[axis] == batch)
-        return axis;
-    }
-  }
-  return -1;
-}
-
 void Concat(ImportNode& node) {
   const int axis = node.Axis(node.Int("axis", 0), node.ndim());
   std::vector<std::string> inputs;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    const int batch = AxisOfFixedBatch(node, i, axis);
-    inputs.push_back(batch < 0 ? node.ref(i) : node.ForEveryExample(i, batch));
+    inputs.push_back(RefOverBatch(node, i, axis));
   }
   node.Out("Concat", inputs,
            {{"num_args", params::Print(node.num_inputs())}, {"dim", params::Print(axis)}});
