@@ -155,6 +155,7 @@ class Infer final : public Command {
       net.iter = NewIter(*runtime, model, net.source, DeviceOf(flags), modes, console);
     }
     if (net.iter) {
+      CheckRows(model, net.iter->batch_size());
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr,
                              DeviceOf(flags), modes);
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
@@ -218,6 +219,21 @@ class Infer final : public Command {
       }
     }
     return true;
+  }
+
+  // Throws kUsage for an output whose part for an example changes with the size of the batch.
+  void CheckRows(const Model& model, int64_t batch) const {
+    const std::vector<TShape> least = OutputShapes(model, least_batch_),
+                              whole = OutputShapes(model, batch);
+    const std::vector<std::string> names = model.symbol.ListOutputs();
+    for (size_t k = 0; k < names.size(); ++k) {
+      if (least[k].ndim() == 0 || least[k][0] != least_batch_) continue;  // RowOf refuses it
+      if (least[k].Size() * batch == whole[k].Size() * least_batch_) continue;
+      Throw(ErrorKind::kUsage,
+            "the output '{}' is {} for a batch of {} and {} for a batch of {}: an example has no "
+            "part of it of its own",
+            HeadName(names[k]), whole[k].ToString(), batch, least[k].ToString(), least_batch_);
+    }
   }
 
   int Stopped(report::Console& console) const {

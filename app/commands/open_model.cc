@@ -248,10 +248,11 @@ void CheckOnlyBatch(const OpenedModel& opened, int64_t examples, int64_t wanted)
     Throw(ErrorKind::kUsage, "--batch {}: {} is for a batch of {} alone", wanted, opened.model.file,
           only);
   if (examples == only) return;
-  Throw(ErrorKind::kData,
-        "{} is for a batch of {} alone, and here are {} examples: give it {}, or export the model "
-        "with a batch of any size",
-        opened.model.file, only, examples, only);
+  Throw(
+      ErrorKind::kData,
+      "{} is for a batch of {} alone, not for {}: give it {}, or export the model with a batch of "
+      "any size",
+      opened.model.file, only, Counted(examples, "example"), only);
 }
 
 void DeclareModel(Arguments& arguments, std::string* model) {
