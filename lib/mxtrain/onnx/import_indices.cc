@@ -295,6 +295,8 @@ void CumSum(ImportNode& node) {
   const std::vector<int64_t> axis = node.ints(1);
   if (axis.size() != 1) Throw(ErrorKind::kData, "{}: its axis is not a number", node.Describe());
   const int along = node.Axis(axis[0], node.ndim());
+  if (node.fixed_batch() && node.DependsOnBatch(0, along))
+    node.RefuseFixed("it runs over axis {}, which holds", along);
   const bool reversed = node.Int("reverse", 0) != 0;
   const Kwargs turn{{"axis", TupleOf({along})}};
   std::string data = node.ref(0);

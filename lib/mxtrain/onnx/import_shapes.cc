@@ -206,8 +206,13 @@ std::string IndexText(int64_t index) {
 // begin and end of a slice along an axis. Positions of an axis are clamped to it in ONNX.
 std::pair<std::string, std::string> Bounds(const ImportNode& node, int axis, int64_t start,
                                            int64_t end, int64_t step) {
-  if (node.DependsOnBatch(0, axis)) return {IndexText(start), IndexText(end)};
   const int64_t length = node.shape(0)[axis];
+  if (node.DependsOnBatch(0, axis) && node.fixed_batch()) {
+    const bool whole = (start == 0 || start <= -length) && end >= length && step == 1;
+    if (!whole) node.RefuseFixed("it takes a part of axis {}, which holds", axis);
+    return {"None", "None"};
+  }
+  if (node.DependsOnBatch(0, axis)) return {IndexText(start), IndexText(end)};
   if (length == 0) node.Refuse("axis {} has no elements", axis);
   const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? length : length - 1;
   const auto clamped = [&](int64_t at, int64_t lowest) {

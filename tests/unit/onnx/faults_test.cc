@@ -438,6 +438,24 @@ TEST_CASE_FIXTURE(Fixture, "a column is repeated in every window of every exampl
   CheckFixedBatch(*this, {4, 6});
 }
 
+TEST_CASE_FIXTURE(Fixture, "sums over and parts of a batch of fixed size are refused") {
+  model.initializers = {{"zero", Tensor::Ints({1}, {0})},
+                        {"one", Tensor::Ints({1}, {1})},
+                        {"axis", Tensor::Ints({}, {0})}};
+  // All of the one example, as exporters write it, is all of every one.
+  model.nodes = {Node("Slice", {"x", "zero", "one", "zero"}, "s"), Node("Add", {"x", "s"}, "y")};
+  CheckFixedBatch(*this, {4});
+  model.nodes[0] = Node("CumSum", {"x", "axis"}, "s");
+  const std::string end = " for a batch of 1 alone; export the model with a batch of any size";
+  CHECK(Message() == "CumSum 's_node' cannot be imported: it runs over axis 0, which holds" + end);
+  model.inputs = {Value("x", {2, 4})};
+  model.nodes[0] = Node("Slice", {"x", "zero", "one", "zero"}, "s");
+  CHECK(Message().find("it takes a part of axis 0, which holds for a batch of 2 alone") !=
+        std::string::npos);
+  CHECK(OutputsOf(*this, 2, {{"x", {1, 2, 3, 4, 5, 6, 7, 8}}}, {.any_batch = false})[0] ==
+        std::vector<double>{2, 4, 6, 8, 6, 8, 10, 12});
+}
+
 TEST_CASE_FIXTURE(Fixture, "a softmax over a batch of fixed size is refused") {
   model.inputs = {Value("x", {1, 4})};
   model.nodes = {Node("Softmax", {"x"}, "y", {{"axis", int64_t{0}}})};
