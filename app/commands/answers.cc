@@ -5,6 +5,7 @@
 #include <map>
 
 #include "app/commands/class_report.h"
+#include "app/commands/open_model.h"
 #include "app/commands/value_report.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/train/evaluation.h"
@@ -14,17 +15,6 @@ namespace mxtrain::commands {
 namespace {
 
 constexpr int64_t kMostValues = 256;  // longest list that is printed
-
-// Shapes of the outputs for a batch of one.
-std::vector<TShape> OutputShapes(const Model& model) {
-  std::map<std::string, TShape> shapes;
-  for (const InputInfo& input : model.info.inputs) {
-    std::vector<int64_t> batch{1};
-    batch.insert(batch.end(), input.shape.begin(), input.shape.end());
-    shapes[input.name] = TShape(std::span<const int64_t>(batch));
-  }
-  return model.symbol.InferShape(shapes).outputs;
-}
 
 class Finder {
  public:
@@ -115,11 +105,11 @@ bool ClassNames::Contains(const std::string& name) const {
   return std::find(names_.begin(), names_.end(), name) != names_.end();
 }
 
-std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run,
+std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, int64_t batch,
                                   report::Console& console) {
   const Finder finder(model, run);
   const std::vector<std::string> names = model.symbol.ListOutputs();
-  const std::vector<TShape> shapes = OutputShapes(model);
+  const std::vector<TShape> shapes = OutputShapes(model, batch);
   std::vector<AnswerHead> heads;
   std::vector<std::string> others;
   std::string first;

@@ -37,9 +37,9 @@ struct AnswerHead {
 
 // The outputs that are predictions, in the order of the net: determined by their losses, else by
 // the run's metrics and the operator that makes them. The value of a loss, an image, or a long list
-// of numbers is not a prediction; skipping one is reported. Throws kUsage, with a suggestion, if
-// there is no prediction.
-std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run,
+// of numbers is not a prediction; skipping one is reported. `batch`: a size that the net can be
+// for. Throws kUsage, with a suggestion, if there is no prediction.
+std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, int64_t batch,
                                   report::Console& console);
 
 }  // namespace mxtrain::commands

@@ -92,7 +92,8 @@ class Eval final : public Command {
     if (!arrays.empty() && !data_.empty())
       Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
     const std::map<std::string, Context> places = ParsePlaces(places_);
-    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
     PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
     std::shared_ptr<const io::Source> source;
@@ -102,12 +103,13 @@ class Eval final : public Command {
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
     } else {
-      source = arrays.ForModel(&model, /*labels=*/true, DeclaredBy(model), console);
+      source = arrays.ForModel(&model, /*labels=*/true, DeclaredBy(opened), console);
       spec = spec.OfArrays();
       array_names_ = arrays.Names();
     }
-    auto iter =
-        NewModelIter(*runtime, source, spec, model.info, BatchOf(model, *source), DeviceOf(flags));
+    CheckOnlyBatch(opened, source->size(), batch_);
+    const int64_t size = only_batch > 0 ? only_batch : BatchOf(model, *source);
+    auto iter = NewModelIter(*runtime, source, spec, model.info, size, DeviceOf(flags));
 
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
                           ModesOf(model, flags, *runtime, DeviceOf(flags), places, console));

@@ -50,7 +50,8 @@ class Export final : public Command {
     }
     if (!safetensors && !onnx) CheckNumber();
     onnx_.Check(onnx);
-    auto [runtime, model] = OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
+    auto [runtime, model, only_batch, unread] =
+        OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
     if (!model.info.pipeline.empty()) {
       model.info.pipeline = PipelineSpec::FromJson(model.info.pipeline).WithoutPaths().ToJson();
     }

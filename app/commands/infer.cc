@@ -28,6 +28,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/image_folder_source.h"
+#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -122,10 +123,11 @@ class Infer final : public Command {
     if (format_.empty())
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
-    auto [runtime, model] = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
     const Symbol whole = model.symbol;
-    const std::vector<std::string> declared = DeclaredBy(model);
+    const std::vector<std::string> declared = DeclaredBy(opened);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol, output_layer_);
     RemoveLabels(runtime->operators(), &model, console);
     DropRemovedGroups(whole, model.symbol, &places);
@@ -147,9 +149,13 @@ class Infer final : public Command {
     }
     const std::vector<std::string> names = NamesOf(net.source.get(), spec);
     const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), places, console);
-    if (net.source)
+    if (net.source) {
+      CheckOnlyBatch(opened, net.source->size(), batch_);
+      if (only_batch > 0) batch_ = least_batch_ = only_batch;
       net.iter = NewIter(*runtime, model, net.source, DeviceOf(flags), modes, console);
+    }
     if (net.iter) {
+      CheckRows(model, net.iter->batch_size());
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr,
                              DeviceOf(flags), modes);
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
@@ -161,7 +167,7 @@ class Infer final : public Command {
     if (WritesOutputs()) {
       Outputs(model, names, &net, &check, console);
     } else if (output_layer_.empty()) {
-      const std::vector<AnswerHead> heads = AnswersOf(model, spec, console);
+      const std::vector<AnswerHead> heads = AnswersOf(model, spec, least_batch_, console);
       Predictions(spec, heads, names, &net, &check, console);
       shown = HowShown(heads);
     } else {
@@ -186,13 +192,23 @@ class Infer final : public Command {
     std::optional<Evaluation> evaluation;
   };
 
-  // Warns if a parameter is not finite, as after a training that diverged. False if so.
+  static bool IsMask(const std::map<std::string, Attrs>& attrs, const std::string& name,
+                     const std::vector<float>& values) {
+    const auto own = attrs.find(name);
+    return own != attrs.end() && FindMultipliers(name, own->second, {}).lr == 0 &&
+           std::ranges::none_of(values, [](float value) { return std::isnan(value); });
+  }
+
+  // Warns if a parameter is not finite, as after a training that diverged. False if so. One that
+  // training leaves alone may be infinite, as masks are.
   static bool TellNonFinite(const Model& model, report::Console& console) {
+    const auto attrs = model.symbol.ListAttrs();
     for (const auto* arrays : {&model.args, &model.auxs}) {
       for (const auto& [name, array] : *arrays) {
         const std::vector<float> values = array.ToVector();
         const auto bad = std::find_if(values.begin(), values.end(),
                                       [](float value) { return !std::isfinite(value); });
+        if (bad != values.end() && IsMask(attrs, name, values)) continue;
         if (bad == values.end()) continue;
         console.Message(
             LogLevel::kWarning,
@@ -205,6 +221,21 @@ class Infer final : public Command {
     return true;
   }
 
+  // Throws kUsage for an output whose part for an example changes with the size of the batch.
+  void CheckRows(const Model& model, int64_t batch) const {
+    const std::vector<TShape> least = OutputShapes(model, least_batch_),
+                              whole = OutputShapes(model, batch);
+    const std::vector<std::string> names = model.symbol.ListOutputs();
+    for (size_t k = 0; k < names.size(); ++k) {
+      if (least[k].ndim() == 0 || least[k][0] != least_batch_) continue;  // RowOf refuses it
+      if (least[k].Size() * batch == whole[k].Size() * least_batch_) continue;
+      Throw(ErrorKind::kUsage,
+            "the output '{}' is {} for a batch of {} and {} for a batch of {}: an example has no "
+            "part of it of its own",
+            HeadName(names[k]), whole[k].ToString(), batch, least[k].ToString(), least_batch_);
+    }
+  }
+
   int Stopped(report::Console& console) const {
     if (!output_.empty())
       console.Message(LogLevel::kWarning,
@@ -212,16 +243,6 @@ class Infer final : public Command {
     return 128 + StopSignal();
   }
 
-  // What the net outputs for a batch of one.
-  static std::vector<TShape> OutputShapes(const Model& model) {
-    std::map<std::string, TShape> shapes;
-    for (const InputInfo& input : model.info.inputs) {
-      std::vector<int64_t> batch{1};
-      batch.insert(batch.end(), input.shape.begin(), input.shape.end());
-      shapes[input.name] = TShape(std::span<const int64_t>(batch));
-    }
-    return model.symbol.InferShape(shapes).outputs;
-  }
   // Whether the result is every output of the net, as numbers.
   bool WritesOutputs() const {
     return of_arrays_ && output_layer_.empty() && output_.ends_with(".npy");
@@ -433,7 +454,7 @@ class Infer final : public Command {
 
   void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files,
                 Net* net, FiniteCheck* check, report::Console& console) const {
-    const TShape row = RowOf(OutputShapes(model).at(0));
+    const TShape row = RowOf(OutputShapes(model, least_batch_).at(0), least_batch_, output_layer_);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
     ForEach(net, rows, "examples", console,
@@ -456,7 +477,8 @@ class Infer final : public Command {
   void Outputs(const Model& model, const std::vector<std::string>& rows, Net* net,
                FiniteCheck* check, report::Console& console) const {
     const auto examples = static_cast<int64_t>(rows.size());
-    OutputFiles files(output_, model.symbol.ListOutputs(), OutputShapes(model), examples, console);
+    OutputFiles files(output_, model.symbol.ListOutputs(), OutputShapes(model, least_batch_),
+                      least_batch_, examples, console);
     ForEach(net, examples, "examples", console,
             [&](int64_t index, const std::vector<const float*>& outputs) {
               for (size_t k = 0; k < outputs.size(); ++k)
@@ -576,7 +598,8 @@ class Infer final : public Command {
   std::vector<std::string> inputs_, places_;
   ModelFacts facts_;
   int top_k_ = 1, views_ = 1;
-  int64_t batch_ = 0;  // 0: not said
+  int64_t batch_ = 0;        // 0: not said
+  int64_t least_batch_ = 1;  // that the net can be for; shapes of outputs are asked for it
   std::optional<double> min_score_, threshold_;
   bool skip_bad_ = false, of_arrays_ = false;
 };

@@ -153,12 +153,4 @@ std::shared_ptr<const io::Source> InputArrays::ForModel(Model* model, bool label
   return std::make_shared<ArraySource>(std::move(data), std::move(label_arrays), examples_);
 }
 
-std::vector<std::string> DeclaredBy(const Model& model) {
-  std::vector<std::string> names;
-  for (const auto* list : {&model.info.inputs, &model.info.labels}) {
-    for (const InputInfo& input : *list) names.push_back(input.name);
-  }
-  return names;
-}
-
 }  // namespace mxtrain::commands

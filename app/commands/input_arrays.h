@@ -51,7 +51,4 @@ class InputArrays {
   int64_t examples_ = 0;
 };
 
-// The names of a model's inputs and labels.
-std::vector<std::string> DeclaredBy(const Model& model);
-
 }  // namespace mxtrain::commands

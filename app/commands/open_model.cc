@@ -223,6 +223,38 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
         command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
+std::vector<std::string> DeclaredBy(const OpenedModel& opened) {
+  std::vector<std::string> names = opened.unread;
+  for (const auto* list : {&opened.model.info.inputs, &opened.model.info.labels}) {
+    for (const InputInfo& input : *list) names.push_back(input.name);
+  }
+  return names;
+}
+
+std::vector<TShape> OutputShapes(const Model& model, int64_t batch) {
+  std::map<std::string, TShape> shapes;
+  for (const InputInfo& input : model.info.inputs) {
+    std::vector<int64_t> dims{batch};
+    dims.insert(dims.end(), input.shape.begin(), input.shape.end());
+    shapes[input.name] = TShape(std::span<const int64_t>(dims));
+  }
+  return model.symbol.InferShape(shapes).outputs;
+}
+
+void CheckOnlyBatch(const OpenedModel& opened, int64_t examples, int64_t wanted) {
+  const int64_t only = opened.only_batch;
+  if (only == 0) return;
+  if (wanted != 0 && wanted != only)
+    Throw(ErrorKind::kUsage, "--batch {}: {} is for a batch of {} alone", wanted, opened.model.file,
+          only);
+  if (examples == only) return;
+  Throw(
+      ErrorKind::kData,
+      "{} is for a batch of {} alone, not for {}: give it {}, or export the model with a batch of "
+      "any size",
+      opened.model.file, only, Counted(examples, "example"), only);
+}
+
 void DeclareModel(Arguments& arguments, std::string* model) {
   arguments.Option("model", model, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
       .Required()
@@ -255,7 +287,39 @@ std::optional<TShape> OpenShape(const onnx::ModelValue& input, const TShape& arr
   return open ? std::optional(array) : std::nullopt;
 }
 
-Model ModelOfOnnx(const std::string& file, Runtime& runtime, InputArrays* arrays) {
+// The first axis that the inputs of a net have in the file; 0 if they differ in it, or leave it
+// open.
+int64_t FixedBatch(const onnx::Model& file, const onnx::ImportedNet& net) {
+  std::set<int64_t> lengths;
+  for (const auto& input : net.inputs) {
+    const auto in_file = std::ranges::find(file.inputs, input.in_file, &onnx::ModelValue::name);
+    lengths.insert(in_file->dims.empty() ? 0 : in_file->dims[0]);
+  }
+  return lengths.size() == 1 ? std::max<int64_t>(*lengths.begin(), 0) : 0;
+}
+
+// For any batch, or else (*only_batch is not 0) for that of the file alone.
+onnx::ImportedNet Imported(const onnx::Model& file, const OperatorRegistry& registry,
+                           onnx::ImportOptions options, int64_t* only_batch) {
+  try {
+    return onnx::ImportModel(file, registry, options);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    options.any_batch = false;
+    try {
+      onnx::ImportedNet net = onnx::ImportModel(file, registry, options);
+      *only_batch = FixedBatch(file, net);
+      if (*only_batch > 0) return net;
+    } catch (const Error&) {
+      // The first reason is the reason.
+    }
+    throw;
+  }
+}
+
+void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
+              report::Console& console) {
+  Runtime& runtime = *opened->runtime;
   const onnx::Model read = onnx::ReadModel(file);
   const std::map<std::string, TShape> shapes = arrays->Shapes();
   const std::vector<std::string> in_net = onnx::InputNames(read);
@@ -270,13 +334,18 @@ Model ModelOfOnnx(const std::string& file, Runtime& runtime, InputArrays* arrays
     if (const auto shape = OpenShape(input, array->second, file))
       options.shapes[input.name] = *shape;
   }
-  Model model;
+  Model& model = opened->model;
   model.file = file;
   try {
-    const onnx::ImportedNet net = onnx::ImportModel(read, runtime.operators(), options);
+    const onnx::ImportedNet net = Imported(read, runtime.operators(), options, &opened->only_batch);
+    for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);
     model.symbol = onnx::ToSymbol(net, runtime.operators());
     for (const auto& input : net.inputs)
       model.info.inputs.push_back({input.name, input.shape, input.type});
+    for (const std::string& name : in_net) {
+      if (std::ranges::find(net.inputs, name, &onnx::ImportedNet::Input::name) == net.inputs.end())
+        opened->unread.push_back(name);
+    }
     const std::vector<std::string> auxs = model.symbol.ListAuxiliaryStates();
     for (auto& [name, array] : onnx::ArraysOf(net, runtime)) {
       const bool aux = std::ranges::find(auxs, name) != auxs.end();
@@ -305,7 +374,6 @@ Model ModelOfOnnx(const std::string& file, Runtime& runtime, InputArrays* arrays
     if (name.is_string()) model.info.class_names.push_back(name.get<std::string>());
   }
   arrays->Rename(names);
-  return model;
 }
 
 }  // namespace
@@ -319,7 +387,7 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
       Throw(ErrorKind::kUsage, "{} declares its own inputs; --input takes NAME=FILE.npy", where);
     opened.runtime = MakeRuntime(flags, flags.seed.value_or(0),
                                  MakeRegistry(flags.plugins, DeviceOf(flags).type), console);
-    opened.model = ModelOfOnnx(where, *opened.runtime, arrays);
+    ReadOnnx(where, &opened, arrays, console);
     return opened;
   }
   std::vector<std::string> named = inputs;

@@ -20,7 +20,19 @@ void DeclareModel(Arguments& arguments, std::string* model);
 struct OpenedModel {
   std::unique_ptr<Runtime> runtime;
   Model model;
+  int64_t only_batch = 0;           // the one size of a batch that the net is for; 0: any
+  std::vector<std::string> unread;  // inputs of an ONNX file that nothing reads
 };
+
+// The names of a model's inputs, read or not, and labels.
+std::vector<std::string> DeclaredBy(const OpenedModel& opened);
+
+// The outputs of the net for a batch of this size.
+std::vector<TShape> OutputShapes(const Model& model, int64_t batch);
+
+// For a net of one size of the batch, which runs once: throws kData for another number of examples,
+// kUsage for another --batch (0: not given).
+void CheckOnlyBatch(const OpenedModel& opened, int64_t examples, int64_t wanted);
 
 // The model, in a runtime with only the plug-ins of the flags. If `where` is a link such as
 // runs/latest, its target is reported. Throws as LoadModel, and kConfig if the model was trained
@@ -30,8 +42,9 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
                       const std::vector<std::string>& inputs, report::Console& console);
 
 // The same, and an ONNX file too: its net with a loss behind a last softmax, its arrays, and the
-// class names of its metadata. `arrays` define what it, or PREFIX@N, leaves open, and get the names
-// that inputs have in the net. Also throws as onnx::ImportModel, and kData for arrays of other
+// class names of its metadata. A file for a batch of fixed size that cannot be made one for any is
+// opened for that size. `arrays` define what it, or PREFIX@N, leaves open, and get the names that
+// inputs have in the net. Also throws as onnx::ImportModel, and kData for arrays of other
 // shapes than the inputs of an ONNX file.
 OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
                       const std::vector<std::string>& inputs, InputArrays* arrays,

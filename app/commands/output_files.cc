@@ -8,21 +8,19 @@
 
 namespace mxtrain::commands {
 
-TShape RowOf(const TShape& output) {
+TShape RowOf(const TShape& output, int64_t batch, const std::string& name) {
+  if (output.ndim() == 0 || output[0] != batch)
+    Throw(ErrorKind::kUsage, "the output '{}' has no axis for the examples: {} for a batch of {}",
+          name, output.ToString(), batch);
   return TShape(std::span(output.begin() + 1, static_cast<size_t>(output.ndim() - 1)));
 }
 
 OutputFiles::OutputFiles(const std::string& path, const std::vector<std::string>& outputs,
-                         const std::vector<TShape>& shapes, int64_t examples,
+                         const std::vector<TShape>& shapes, int64_t batch, int64_t examples,
                          report::Console& console) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string name = HeadName(outputs[k]);
-    if (shapes[k].ndim() == 0 || shapes[k][0] != 1) {
-      Throw(ErrorKind::kUsage,
-            "the output '{}' has no axis for the examples: {} for a batch of one", name,
-            shapes[k].ToString());
-    }
-    const TShape row = RowOf(shapes[k]);
+    const TShape row = RowOf(shapes[k], batch, name);
     const bool several = outputs.size() > 1;
     const std::string own =
         several ? format("{}-{}.npy", path.substr(0, path.rfind('.')), name) : path;

@@ -11,15 +11,17 @@
 
 namespace mxtrain::commands {
 
-// The part of an output that is of one example.
-TShape RowOf(const TShape& output);
+// The part that is of one example, of an output for a batch of this size. Throws kUsage for one
+// without an axis of examples.
+TShape RowOf(const TShape& output, int64_t batch, const std::string& name);
 
 class OutputFiles {
  public:
   // One output into `path`, several into PATH-OUTPUT.npy each, which are reported. `shapes`: for a
-  // batch of one. Throws kUsage for an output without an axis of examples, and as NpyWriter.
+  // batch of this size. Throws as RowOf and NpyWriter.
   OutputFiles(const std::string& path, const std::vector<std::string>& outputs,
-              const std::vector<TShape>& shapes, int64_t examples, report::Console& console);
+              const std::vector<TShape>& shapes, int64_t batch, int64_t examples,
+              report::Console& console);
 
   size_t width(size_t output) const { return widths_[output]; }  // numbers of an example
   // In ascending order of the examples; the values of each output.

@@ -126,4 +126,46 @@ expect 2 eval points.onnx --input data
 says "declares its own inputs"
 expect 4 export points.onnx other.safetensors
 says "points.onnx is an ONNX file, not a run or checkpoint"
+
+# y [3, 2] = x [3, 2] + c [3, 1], a number of its own for each example: a file for its batch of three alone.
+value='\022\016\012\014\010\001\022\010\012\002\010\003\012\002\010\002' # float32 [3, 2]
+numbers='\000\000\040\101\000\000\240\101\000\000\360\101'                 # 10, 20, 30
+add='\012\016\012\001x\012\001c\022\001y\042\003Add\022\001g'
+c="\052\027\010\003\010\001\020\001\112\014${numbers}\102\001c"
+# shellcheck disable=SC2059 # bytes
+printf "\010\010\072\126$add$c\132\023\012\001x$value\142\023\012\001y$value\102\002\020\021" >fixed.onnx
+npy three.npy "3, 2" 1 2 3 4 5 6
+expect 0 infer fixed.onnx --input x=three.npy --output fixed.npy
+holds "the outputs are not (11, 12), (23, 24), (35, 36)" \
+  test "$(tail -c 24 fixed.npy | od -An -v -tf4 | xargs)" = "11 12 23 24 35 36"
+expect 0 infer fixed.onnx --input x=three.npy --batch 3 --format csv
+prints "3,35,36"
+npy six.npy "6, 2" 1 2 3 4 5 6 7 8 9 10 11 12
+expect 4 infer fixed.onnx --input x=six.npy --output six.npy
+says "fixed.onnx is for a batch of 3 alone, not for 6 examples: give it 3, or export the model with a batch of any size"
+expect 4 eval fixed.onnx --input x=six.npy
+says "fixed.onnx is for a batch of 3 alone, not for 6 examples"
+expect 2 infer fixed.onnx --input x=three.npy --batch 1 --output one.npy
+says "--batch 1: fixed.onnx is for a batch of 3 alone"
+# An input that nothing reads, and a mask of infinities: y = max(x, c).
+printf "\010\010\072\153$add$c\132\023\012\001x$value\132\023\012\001z$value\142\023\012\001y$value\102\002\020\021" \
+  >unread.onnx
+expect 0 infer unread.onnx --input x=three.npy --output unread.npy
+expect 0 infer unread.onnx --input x=three.npy --input z=three.npy --output unread.npy
+says "three.npy is not read: no prediction depends on 'z'"
+holds "the outputs with an unread input differ" cmp -s unread.npy fixed.npy
+infinite=${c/"$numbers"/'\000\000\200\377\000\000\240\101\000\000\200\377'} # -inf, 20, -inf
+printf "\010\010\072\126${add/Add/Max}$infinite\132\023\012\001x$value\142\023\012\001y$value\102\002\020\021" >mask.onnx
+expect 0 infer mask.onnx --input x=three.npy --output mask.npy
+holds "the outputs are not (1, 2), (20, 20), (5, 6)" \
+  test "$(tail -c 24 mask.npy | od -An -v -tf4 | xargs)" = "1 2 20 20 5 6"
+# y [N, N, 2] = x [N, 1, 2] + z [N, 2]: what belongs to an example depends on the number of examples.
+printf '\010\010\072\136\012\016\012\001x\012\001z\022\001y\042\003Add\022\001gZ\030\012\001x\022\023\012\021\010\001\022\015\012\003\022\001N\012\002\010\001\012\002\010\002Z\024\012\001z\022\017\012\015\010\001\022\011\012\003\022\001N\012\002\010\002b\031\012\001y\022\024\012\022\010\001\022\016\012\003\022\001N\012\003\022\001N\012\002\010\002B\002\020\021' >square.onnx
+npy wide.npy "3, 1, 2" 1 2 3 4 5 6
+expect 2 infer square.onnx --input x=wide.npy --input z=three.npy --output square.npy
+says "is [3, 3, 2] for a batch of 3 and [1, 1, 2] for a batch of 1: an example has no part of it of its own"
+# A reason that has nothing to do with the batch stays the reason.
+sed 's/\x03Add/\x03Xyz/' fixed.onnx >unknown.onnx
+expect 3 infer unknown.onnx --input x=three.npy --output unknown.npy
+says "the model uses operators that have no equivalent here: Xyz"
 finish

@@ -15,7 +15,7 @@ namespace {
 // Two sizes of the batch show what depends on it.
 constexpr int64_t kBatches[] = {4, 8};
 
-const std::map<std::string_view, ExportFn>& Converters() {
+const std::map<std::string_view, ExportFn>& ExportConverters() {
   static const std::map<std::string_view, ExportFn> converters = [] {
     std::map<std::string_view, ExportFn> all;
     for (const auto& family : {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(),
@@ -126,7 +126,9 @@ class Exporter {
 
   // Finds the parts of layers without a converter. Names all that have none at once.
   void ExpandComposites() {
-    const auto has_converter = [](const std::string& op) { return Converters().contains(op); };
+    const auto has_converter = [](const std::string& op) {
+      return ExportConverters().contains(op);
+    };
     std::set<std::string> missing;
     const std::vector<std::set<int>> read = ReadOutputs();
     for (size_t id = 0; id < graph_.nodes.size(); ++id) {
@@ -247,7 +249,7 @@ class Exporter {
                                      const std::vector<TShape>& outputs) {
     for (const Value& input : inputs) CheckType(input.name, input.type, node);
     ExportNode step(node, inputs, outputs, &builder_);
-    Converters().at(node.op->TypeString())(step);
+    ExportConverters().at(node.op->TypeString())(step);
     return step.results();
   }
 

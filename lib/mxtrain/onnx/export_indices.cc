@@ -150,18 +150,18 @@ void ArgmaxChannel(ExportNode& node) {
 
 // --- order ---
 
-struct Ordered {
+struct SortedValues {
   std::string values, indices;
   int axis;
 };
 
 // The first k elements along the axis; k < 1: all. Equal ones are in the order of their indices, in
 // ONNX too.
-Ordered Order(ExportNode& node, int64_t k) {
+SortedValues Sorted(ExportNode& node, int64_t k) {
   if (node.Is("axis", "None")) node.Refuse("without an axis it orders the whole batch");
   const int axis = node.Axis("axis");
-  const Ordered ordered{node.builder().NewName(node.name() + "_values"),
-                        node.builder().NewName(node.name() + "_indices"), axis};
+  const SortedValues ordered{node.builder().NewName(node.name() + "_values"),
+                             node.builder().NewName(node.name() + "_indices"), axis};
   node.builder().model().nodes.push_back(
       {"TopK",
        node.name() + "_topk",
@@ -175,7 +175,7 @@ Ordered Order(ExportNode& node, int64_t k) {
 }
 
 void TopK(ExportNode& node) {
-  const Ordered first = Order(node, node.Get<int64_t>("k"));
+  const SortedValues first = Sorted(node, node.Get<int64_t>("k"));
   const std::string& type = node.Text("dtype");
   if (node.Is("ret_typ", "indices")) return node.OutAs(type, first.indices);
   if (node.Is("ret_typ", "mask")) {
@@ -192,11 +192,11 @@ void TopK(ExportNode& node) {
 }
 
 void Sort(ExportNode& node) {
-  node.OutIs(Order(node, 0).values);
+  node.OutIs(Sorted(node, 0).values);
 }
 
 void Argsort(ExportNode& node) {
-  node.OutAs(node.Text("dtype"), Order(node, 0).indices);
+  node.OutAs(node.Text("dtype"), Sorted(node, 0).indices);
 }
 
 void Reverse(ExportNode& node) {

@@ -154,7 +154,7 @@ void FullyConnected(ExportNode& node) {
 // --- pooling ---
 
 // Along one axis; the last window may extend beyond the padding by `overhang`.
-struct Windows {
+struct PooledAxis {
   int64_t in, out, kernel, stride, pad;
   int64_t overhang() const {
     return std::max<int64_t>(0, (out - 1) * stride + kernel - in - 2 * pad);
@@ -182,8 +182,8 @@ void Pooling(ExportNode& node) {
   bool beyond = false, too_wide = false;
   for (size_t axis = 0; axis < kernel.size() && !same; ++axis) {
     const int at = 2 + static_cast<int>(axis);
-    const Windows windows{node.in_shape(0)[at], node.out_shape()[at], kernel[axis], stride[axis],
-                          pad[axis]};
+    const PooledAxis windows{node.in_shape(0)[at], node.out_shape()[at], kernel[axis], stride[axis],
+                             pad[axis]};
     if (windows.in == TShape::kUnknown) node.Refuse("the size of its images is unknown");
     beyond = beyond || windows.overhang() > 0;
     end[axis] += windows.overhang();

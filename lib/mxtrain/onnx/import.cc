@@ -13,7 +13,7 @@
 namespace mxtrain::onnx {
 namespace {
 
-const std::map<std::string_view, ImportFn>& Converters() {
+const std::map<std::string_view, ImportFn>& ImportConverters() {
   static const std::map<std::string_view, ImportFn> converters = [] {
     std::map<std::string_view, ImportFn> all;
     for (const auto& family :
@@ -66,8 +66,8 @@ class Importer {
   static void CheckOperators(const std::vector<const ModelNode*>& nodes) {
     std::map<std::string, std::vector<std::string>> unknown;  // nodes by operator
     for (const ModelNode* node : nodes) {
-      const bool known = node->domain.empty() &&
-                         (Converters().contains(node->op) || CanFold(node->op) || node->op == "If");
+      const bool known = node->domain.empty() && (ImportConverters().contains(node->op) ||
+                                                  CanFold(node->op) || node->op == "If");
       if (known) continue;
       const std::string op = node->domain.empty() ? node->op : node->domain + "." + node->op;
       unknown[op].push_back(!node->name.empty()     ? node->name
@@ -240,8 +240,8 @@ class Importer {
 
   // By the converter of its operator.
   void ConvertBy(const ModelNode& node, ImportNode& step) {
-    const auto converter = Converters().find(node.op);
-    if (converter == Converters().end())
+    const auto converter = ImportConverters().find(node.op);
+    if (converter == ImportConverters().end())
       step.Refuse("it is supported only where its result does not depend on the data");
     try {
       converter->second(step);
@@ -256,7 +256,10 @@ class Importer {
       const auto value = state_.values.find(node.outputs[i]);
       if (value != state_.values.end()) value->second.type = TypeOfOutput(node, i, types);
     }
-    const bool counts = FindOnnxBinary(node.op) || node.op == "Mod" || node.op == "BitShift";
+    static const std::set<std::string_view> sums = {
+        "Mod",    "BitShift",   "Sum",       "CumSum",          "MatMul",  "Gemm",
+        "Einsum", "ReduceProd", "ReduceSum", "ReduceSumSquare", "ReduceL1"};
+    const bool counts = FindOnnxBinary(node.op) || sums.contains(node.op);
     if (counts && !types.empty() && IsInteger(types[0]))
       state_.integer_nodes.push_back(step.Describe());
   }
@@ -347,7 +350,8 @@ class Importer {
   // What is known without data: all inputs are, or only their shapes are asked for.
   bool FoldNode(const ModelNode& node, ImportNode* step) {
     const bool shape_only = node.op == "Shape" || node.op == "Size";
-    if (!CanFold(node.op) && (node.inputs.empty() || !Converters().contains(node.op))) return false;
+    if (!CanFold(node.op) && (node.inputs.empty() || !ImportConverters().contains(node.op)))
+      return false;
     bool same = true;  // for all sizes of the batch
     for (const std::string& name : node.inputs) {
       if (name.empty()) continue;
@@ -404,8 +408,8 @@ class Importer {
       if (CanFold(node.op)) {
         for (Tensor& result : Fold(folding)) results.emplace_back(std::move(result));
       }
-      const auto converter = Converters().find(node.op);
-      if (results.empty() && converter != Converters().end())
+      const auto converter = ImportConverters().find(node.op);
+      if (results.empty() && converter != ImportConverters().end())
         results = ComputeByLayers(node, converter->second, state_, folding.in, folding.most_bytes);
       return results;
     } catch (const Error& e) {
@@ -442,9 +446,21 @@ class Importer {
         Throw(ErrorKind::kConfig, "the output '{}' does not depend on the input", output.name);
       if (found->second.reference.empty())
         Throw(ErrorKind::kConfig, "the output '{}' is a sequence of arrays", output.name);
+      CheckOverBatch(output.name, found->second.shape);
       if (options_.loss && state_.readers.at(output.name) == 1) MakeLoss(found->second);
       state_.net.outputs.push_back(LayerOf(found->second, output.name));
     }
+  }
+
+  // A net for any batch gives a row for each example where the file, for one batch, does.
+  void CheckOverBatch(const std::string& output, const Shapes& shape) const {
+    const auto& batches = state_.batches;
+    if (!state_.fixed_batch || shape[0].ndim() == 0 || shape[0][0] != batches[0]) return;
+    if (!(shape[0] == shape[1])) return;
+    Throw(
+        ErrorKind::kConfig,
+        "the output '{}' is {} for a batch of {} alone; export the model with a batch of any size",
+        output, shape[0].ToString(), batches[0]);
   }
 
   // An input or variable that is an output goes through a layer.

@@ -38,7 +38,8 @@ struct ImportedNet {
   struct Variable {
     std::string name;
     TShape shape;
-    bool fixed = false;  // indices and truth values, which training must not change
+    // Indices, truth values and masks of infinities, which training must not change.
+    bool fixed = false;
   };
   std::vector<Input> inputs;
   std::vector<Variable> variables;

@@ -5,7 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/onnx/internal/function_names.h"
-#include "mxtrain/onnx/internal/import_node.h"
+#include "mxtrain/onnx/internal/import_parts.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -51,9 +51,14 @@ void PRelu(ImportNode& node) {
            {node.ArgumentOf(1, "gamma", std::move(slopes), per_channel ? "flat" : "as it is")});
 }
 
-// A bound that is a number; nothing for one that is computed of the data or missing.
+// A bound that is a number; nothing for one that is computed of the data or missing. The largest
+// integers, which stand for none, are beyond all that are exact here.
 std::optional<double> BoundOf(const ImportNode& node, int i, const std::string& name) {
   if (node.has(i) && !node.is_array(i)) return std::nullopt;
+  if (node.has(i) && node.array(i).Size() == 1 && InexactInteger(node.array(i))) {
+    const double bound = node.array(i).Doubles()[0];
+    if ((i == 1) == (bound < 0)) return bound;
+  }
   return node.NumberOfInputOr(i, name);
 }
 
@@ -132,6 +137,7 @@ PairLayer PairOf(ImportNode& node, const BinaryName& name) {
         name.onnx == std::string_view("Max") || name.onnx == std::string_view("Min") ||
         name.onnx == std::string_view("Equal") || name.kind == BinaryName::kLogical;
     const char* op = number == 1 || symmetric ? name.scalar : name.reversed;
+    if (op) RequireExact(node, number);
     if (op)
       return {op, {node.ref(1 - number)}, {{"scalar", Number(node.array(number).Doubles()[0])}}};
   }

@@ -136,7 +136,7 @@ void GatherElements(ImportNode& node) {
     return node.Out("pick", {node.ref(0), node.ref(1)},
                     {{"axis", params::Print(axis)}, {"keepdims", "True"}, {"mode", "wrap"}});
   // The other coordinates of an element are those of its index.
-  const std::string indices = node.ref(1);
+  const std::string indices = RefOverBatch(node, 1, axis);
   std::vector<std::string> coordinates;
   for (int i = 0; i < node.ndim(); ++i)
     coordinates.push_back(i == axis ? NotNegative(node, indices, node.shape(0)[axis])
@@ -262,6 +262,7 @@ void ScatterElements(ImportNode& node) {
 
 void OneHot(ImportNode& node) {
   const std::vector<int64_t> depth = node.ints(1);
+  RequireExact(node, 2);
   const std::vector<float> values = node.array(2).ToFloats();
   if (depth.size() != 1 || values.size() != 2)
     Throw(ErrorKind::kData, "{}: its depth or values are not one number and two", node.Describe());
@@ -294,6 +295,8 @@ void CumSum(ImportNode& node) {
   const std::vector<int64_t> axis = node.ints(1);
   if (axis.size() != 1) Throw(ErrorKind::kData, "{}: its axis is not a number", node.Describe());
   const int along = node.Axis(axis[0], node.ndim());
+  if (node.fixed_batch() && node.DependsOnBatch(0, along))
+    node.RefuseFixed("it runs over axis {}, which holds", along);
   const bool reversed = node.Int("reverse", 0) != 0;
   const Kwargs turn{{"axis", TupleOf({along})}};
   std::string data = node.ref(0);

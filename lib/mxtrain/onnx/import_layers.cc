@@ -12,10 +12,6 @@
 namespace mxtrain::onnx {
 namespace {
 
-std::string Tuple(const std::vector<int64_t>& values) {
-  return TShape(std::span<const int64_t>(values)).ToTuple();
-}
-
 // An array of the file that has elements: of none, an axis may be of any length.
 const Tensor& WeightOf(const ImportNode& node, int i) {
   const Tensor& weight = node.array(i);
@@ -48,10 +44,10 @@ void ConvBy(ImportNode& node, const std::string& op, const Windows& w, int64_t f
     if (node.has(2)) inputs.push_back(node.ref(2));
   }
   Kwargs kwargs{{"num_filter", params::Print(filters)},
-                {"kernel", Tuple(w.kernel)},
-                {"stride", Tuple(w.stride)}};
+                {"kernel", TupleOf(w.kernel)},
+                {"stride", TupleOf(w.stride)}};
   kwargs.insert(kwargs.end(), more.begin(), more.end());
-  kwargs.insert(kwargs.end(), {{"dilate", Tuple(w.dilation)},
+  kwargs.insert(kwargs.end(), {{"dilate", TupleOf(w.dilation)},
                                {"num_group", params::Print(node.Int("group", 1))},
                                {"no_bias", node.has(2) ? "False" : "True"}});
   node.Out(op, inputs, kwargs, std::move(arguments));
@@ -61,7 +57,7 @@ void Conv(ImportNode& node) {
   const Windows w = WindowsOf(node, KernelOf(node));
   std::vector<int64_t> pad = w.begin;
   if (!w.symmetric()) pad.insert(pad.end(), w.end.begin(), w.end.end());
-  ConvBy(node, "Convolution", w, node.shape(1)[0], {{"pad", Tuple(pad)}});
+  ConvBy(node, "Convolution", w, node.shape(1)[0], {{"pad", TupleOf(pad)}});
 }
 
 // The scale of the bilinear UpSampling that a transposed convolution is, of every channel by its
@@ -141,7 +137,7 @@ void ConvTranspose(ImportNode& node) {
   std::vector<int64_t> far = adj;
   for (int64_t& more : far) more = std::max<int64_t>(0, more);
   ConvBy(node, "Deconvolution", w, weight[1] * groups,
-         {{"pad", Tuple(cuts.begin)}, {"adj", Tuple(far)}});
+         {{"pad", TupleOf(cuts.begin)}, {"adj", TupleOf(far)}});
   if (!sliced) return;
   std::string result = node.state().values[node.output()].reference;
   for (size_t axis = 0; axis < w.axes(); ++axis) {

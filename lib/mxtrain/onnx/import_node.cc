@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/onnx/internal/fold.h"
+#include "mxtrain/onnx/internal/import_parts.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -17,7 +19,7 @@ bool IsName(const std::string& name) {
 }
 
 // Of the arrays of a net, besides eight times those of its file.
-constexpr int64_t kMostBytes = int64_t{16} << 20;
+constexpr int64_t kMostNetBytes = int64_t{16} << 20;
 
 }  // namespace
 
@@ -95,7 +97,7 @@ std::string ImportState::NewName(const std::string& wanted,
 
 void ImportState::AddArray(const std::string& name, Tensor tensor) {
   net_bytes += static_cast<int64_t>(tensor.bytes.size());
-  if (net_bytes > kMostBytes + 8 * file_bytes + 2 * computed_bytes)
+  if (net_bytes > kMostNetBytes + 8 * file_bytes + 2 * computed_bytes)
     Throw(ErrorKind::kConfig,
           "the model uses its arrays for too many layers that do not share them");
   const auto [at, is_new] = net.arrays.try_emplace(name, std::move(tensor));
@@ -197,6 +199,7 @@ std::optional<std::vector<int64_t>> ImportNode::IntsOfInputOr(int i,
 std::optional<float> ImportNode::NumberOfInputOr(int i, const std::string& attribute) const {
   if (has(attribute)) return Float(attribute, 0);
   if (!has(i)) return std::nullopt;
+  RequireExact(*this, i);
   const std::vector<float> numbers = array(i).ToFloats();
   if (numbers.size() != 1)
     Throw(ErrorKind::kData, "{}: its input {} has {} elements instead of one", Describe(), i,
@@ -318,6 +321,16 @@ std::string ImportNode::ForEveryExample(int i, int axis) {
   return LikeBatch(Variable(whole ? name : name + " of one", one), axis);
 }
 
+namespace {
+
+// As additive masks have.
+bool HasInfinities(const Tensor& tensor) {
+  const std::vector<float> numbers = tensor.ToFloats();
+  return std::ranges::any_of(numbers, [](float number) { return std::isinf(number); });
+}
+
+}  // namespace
+
 std::string ImportNode::Variable(const std::string& file_name, const Tensor& tensor) {
   const std::string key = format("{}/{}", file_name, tensor.dims.size());
   if (const auto made = state_.made.find(key); made != state_.made.end()) return made->second;
@@ -325,13 +338,10 @@ std::string ImportNode::Variable(const std::string& file_name, const Tensor& ten
   if (!IsName(wanted)) wanted = "array_" + wanted;
   const std::string name = state_.NewName(wanted);
   const TShape shape = ShapeOf(tensor);
-  const bool fixed = IsInteger(tensor.type) || tensor.type == ElementType::kBool;
-  if (IsInteger(tensor.type)) {
-    for (const int64_t number : tensor.ToInts()) {
-      if (static_cast<double>(static_cast<float>(number)) != static_cast<double>(number))
-        Refuse("its input '{}' has the integer {}, which float32 does not hold", file_name, number);
-    }
-  }
+  const bool fixed =
+      IsInteger(tensor.type) || tensor.type == ElementType::kBool || HasInfinities(tensor);
+  if (const std::optional<int64_t> number = InexactInteger(tensor))
+    Refuse("its input '{}' has the integer {}, which float32 does not hold", file_name, *number);
   state_.net.variables.push_back({name, shape, fixed});
   state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
   state_.shapes[name] = {shape, shape};
@@ -354,6 +364,7 @@ ImportNode::Argument ImportNode::ArgumentOf(int i, const std::string& name) cons
 
 ImportNode::Argument ImportNode::ArgumentOf(int i, const std::string& name, Tensor changed,
                                             const std::string& how) const {
+  RequireExact(*this, i);
   const std::string& of = node_.inputs[static_cast<size_t>(i)];
   return {name, std::move(changed), of + "/" + how};
 }

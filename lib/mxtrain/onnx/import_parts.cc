@@ -2,6 +2,7 @@
 #include "mxtrain/onnx/internal/import_parts.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "mxtrain/base/error.h"
@@ -103,6 +104,20 @@ std::string Permuted(ImportNode& node, const std::string& value,
   return node.Add("transpose", {value}, {{"axes", TupleOf(order)}});
 }
 
+std::string RefOverBatch(ImportNode& node, int input, int along) {
+  const int64_t batch = node.state().batches[0];
+  const bool fixed = node.fixed_batch() && node.is_array(input);
+  for (int i = 0; i < node.num_inputs() && fixed; ++i) {
+    if (!node.has(i) || node.in(i).is_constant() || node.ndim(i) != node.ndim(input)) continue;
+    for (int axis = 0; axis < node.ndim(i); ++axis) {
+      if (axis != along && node.DependsOnBatch(i, axis) && node.shape(i)[axis] == batch &&
+          node.shape(input)[axis] == batch)
+        return node.ForEveryExample(input, axis);
+    }
+  }
+  return node.ref(input);
+}
+
 int64_t FixedLength(const ImportNode& node, const std::string& value, int axis) {
   const Shapes& shapes = node.ShapesOf(value);
   if (shapes[0][axis] != shapes[1][axis])
@@ -199,6 +214,22 @@ std::string RoundedToEven(ImportNode& node, const std::string& value) {
   const std::string rounded = node.Add("elemwise_add", {whole, step});
   // Whole numbers and infinities stay.
   return node.Add("where", {node.Add("_equal", {value, whole}), value, rounded});
+}
+
+std::optional<int64_t> InexactInteger(const Tensor& tensor) {
+  if (!IsInteger(tensor.type)) return std::nullopt;
+  const std::vector<int64_t> numbers = tensor.ToInts();
+  const auto found = std::ranges::find_if(numbers, [](int64_t number) {
+    const auto sign = static_cast<uint64_t>(number < 0 ? -1 : 0);
+    const uint64_t size = (static_cast<uint64_t>(number) ^ sign) - sign;
+    return size != 0 && size >> std::countr_zero(size) > static_cast<uint64_t>(kMostExact);
+  });
+  return found == numbers.end() ? std::nullopt : std::optional(*found);
+}
+
+void RequireExact(const ImportNode& node, int input) {
+  if (const std::optional<int64_t> number = InexactInteger(node.array(input)))
+    node.Refuse("its input {} has the integer {}, which float32 does not hold", input, *number);
 }
 
 Tensor Transposed(const Tensor& matrix) {

@@ -175,16 +175,16 @@ Term SummedTo(ImportNode& node, const Term& term, const std::string& needed) {
 }
 
 // In the order of `letters`.
-std::string Ordered(ImportNode& node, const Term& term, const std::string& letters) {
+std::string InOrderOf(ImportNode& node, const Term& term, const std::string& letters) {
   std::vector<int64_t> order;
   for (const char c : letters) order.push_back(static_cast<int64_t>(term.letters.find(c)));
   return Permuted(node, term.value, order);
 }
 
 // The lengths of every letter, for both sizes of the batch.
-using Lengths = std::map<char, std::array<int64_t, 2>>;
+using LengthsByLetter = std::map<char, std::array<int64_t, 2>>;
 
-Shapes ShapesOfGroups(const std::vector<std::string>& groups, const Lengths& lengths) {
+Shapes ShapesOfGroups(const std::vector<std::string>& groups, const LengthsByLetter& lengths) {
   Shapes shapes;
   for (size_t batch = 0; batch < 2; ++batch) {
     shapes[batch] = TShape::OfRank(static_cast<int>(groups.size()));
@@ -198,7 +198,7 @@ Shapes ShapesOfGroups(const std::vector<std::string>& groups, const Lengths& len
 }
 
 // Without axes of length 1 whose letter stands for more elsewhere.
-Term WithoutOnes(ImportNode& node, Term term, const Lengths& lengths) {
+Term WithoutOnes(ImportNode& node, Term term, const LengthsByLetter& lengths) {
   Shapes to = node.ShapesOf(term.value);
   const Shapes from = to;
   std::string left;
@@ -222,7 +222,7 @@ Term WithoutOnes(ImportNode& node, Term term, const Lengths& lengths) {
 // A batch of matrix products: axes that both have and are needed are the batch, those that only
 // both have are summed over.
 Term ProductOf(ImportNode& node, const Term& first, const Term& second, const std::string& needed,
-               const Lengths& lengths) {
+               const LengthsByLetter& lengths) {
   const Term a = SummedTo(node, first, needed + second.letters),
              b = SummedTo(node, second, needed + first.letters);
   std::string batch, summed, rows, columns;
@@ -233,9 +233,9 @@ Term ProductOf(ImportNode& node, const Term& first, const Term& second, const st
   for (const char c : b.letters) {
     if (!Has(a.letters, c)) columns += c;
   }
-  const std::string left = node.Reshape(Ordered(node, a, batch + rows + summed),
+  const std::string left = node.Reshape(InOrderOf(node, a, batch + rows + summed),
                                         ShapesOfGroups({batch, rows, summed}, lengths)),
-                    right = node.Reshape(Ordered(node, b, batch + summed + columns),
+                    right = node.Reshape(InOrderOf(node, b, batch + summed + columns),
                                          ShapesOfGroups({batch, summed, columns}, lengths));
   const std::string letters = batch + rows + columns;
   if (letters.size() > static_cast<size_t>(TShape::kMaxDims))
@@ -249,7 +249,7 @@ Term ProductOf(ImportNode& node, const Term& first, const Term& second, const st
 void Einsum(ImportNode& node) {
   const Equation e = EquationOf(node);
   std::vector<Term> terms;
-  Lengths lengths;
+  LengthsByLetter lengths;
   for (size_t i = 0; i < e.factors.size(); ++i) {
     terms.push_back(WithoutRepeats(node, {node.ref(static_cast<int>(i)), e.factors[i]}));
     const Shapes& shapes = node.ShapesOf(terms.back().value);
@@ -271,7 +271,7 @@ void Einsum(ImportNode& node) {
   for (const char c : e.result) {
     if (!Has(result.letters, c)) node.Refuse("the axis {} has two lengths", c);
   }
-  node.OutIs(Ordered(node, result, e.result));
+  node.OutIs(InOrderOf(node, result, e.result));
 }
 
 }  // namespace

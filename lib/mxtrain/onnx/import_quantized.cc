@@ -9,11 +9,11 @@
 namespace mxtrain::onnx {
 namespace {
 
-struct Range {
+struct QuantizedRange {
   double least, most;
 };
 
-Range RangeOf(const ImportNode& node, ElementType type) {
+QuantizedRange RangeOf(const ImportNode& node, ElementType type) {
   switch (type) {
     case ElementType::kUint8:
       return {0, 255};
@@ -132,7 +132,7 @@ void QuantizeLinear(ImportNode& node) {
   const ElementType type = node.has(2)                        ? node.in(2).type
                            : given != ElementType::kUndefined ? given
                                                               : ElementType::kUint8;
-  const Range range = RangeOf(node, type);
+  const QuantizedRange range = RangeOf(node, type);
   const std::string quotient = Pair(node, "div", node.ref(0), Spread(node, 1));
   // x + (rounded - x), of which the bracket has no gradient.
   const std::string step = node.Add("elemwise_sub", {RoundedToEven(node, quotient), quotient});

@@ -11,10 +11,6 @@
 namespace mxtrain::onnx {
 namespace {
 
-std::string Tuple(const std::vector<int64_t>& values) {
-  return TShape(std::span<const int64_t>(values)).ToTuple();
-}
-
 TShape AsShape(const ImportNode& node, const std::vector<int64_t>& dims) {
   if (dims.size() > static_cast<size_t>(TShape::kMaxDims))
     node.Refuse("its output has {} axes; {} are supported", dims.size(), TShape::kMaxDims);
@@ -112,7 +108,7 @@ Shapes ForAnyBatch(ImportNode& node, const TShape& to, const std::vector<int64_t
   if (axis < 0) return {to, to};
   const int64_t batch = node.state().batches[0], before = BeforeBatch(node, from, axis);
   const int place = before == 0 ? -1 : AxisOfBatch(to, before, batch);
-  if (place < 0) node.RefuseFixed("its shape {} holds", Tuple(written));
+  if (place < 0) node.RefuseFixed("its shape {} holds", TupleOf(written));
   TShape larger = to;
   larger[place] = to[place] / batch * node.state().batches[1];
   if (to[place] != batch)
@@ -131,7 +127,7 @@ void Reshape(ImportNode& node) {
     const std::optional<TShape> shape = Resolved(node, written, from[batch]);
     if (!shape)
       Throw(ErrorKind::kData, "{}: {} cannot become {}", node.Describe(), from[batch].ToString(),
-            Tuple(written));
+            TupleOf(written));
     to[batch] = *shape;
     if (fixed) to = ForAnyBatch(node, *shape, written);
   }
@@ -190,7 +186,7 @@ void Squeeze(ImportNode& node) {
 void Transpose(ImportNode& node) {
   std::vector<int64_t> order(static_cast<size_t>(node.ndim()));
   std::iota(order.rbegin(), order.rend(), 0);
-  const Kwargs axes{{"axes", Tuple(node.Ints("perm", order))}};
+  const Kwargs axes{{"axes", TupleOf(node.Ints("perm", order))}};
   // Channels to the end and back are where they were.
   const ImportedNet::Layer* before = node.LayerOf(0);
   const bool back = before && before->op == "transpose" && node.ndim() == 4 &&
@@ -210,8 +206,13 @@ std::string IndexText(int64_t index) {
 // begin and end of a slice along an axis. Positions of an axis are clamped to it in ONNX.
 std::pair<std::string, std::string> Bounds(const ImportNode& node, int axis, int64_t start,
                                            int64_t end, int64_t step) {
-  if (node.DependsOnBatch(0, axis)) return {IndexText(start), IndexText(end)};
   const int64_t length = node.shape(0)[axis];
+  if (node.DependsOnBatch(0, axis) && node.fixed_batch()) {
+    const bool whole = (start == 0 || start <= -length) && end >= length && step == 1;
+    if (!whole) node.RefuseFixed("it takes a part of axis {}, which holds", axis);
+    return {"None", "None"};
+  }
+  if (node.DependsOnBatch(0, axis)) return {IndexText(start), IndexText(end)};
   if (length == 0) node.Refuse("axis {} has no elements", axis);
   const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? length : length - 1;
   const auto clamped = [&](int64_t at, int64_t lowest) {
@@ -280,27 +281,11 @@ void Split(ImportNode& node) {
 
 // --- joining and repeating ---
 
-// An axis of the other inputs that has the batch where a constant has that of the file; -1: none.
-int AxisOfFixedBatch(const ImportNode& node, int input, int joined) {
-  if (!node.fixed_batch() || !node.is_array(input)) return -1;
-  for (int i = 0; i < node.num_inputs(); ++i) {
-    if (node.in(i).is_constant() || node.ndim(i) != node.ndim(input)) continue;
-    for (int axis = 0; axis < node.ndim(i); ++axis) {
-      const int64_t batch = node.state().batches[0];
-      if (axis != joined && node.DependsOnBatch(i, axis) && node.shape(i)[axis] == batch &&
-          node.shape(input)[axis] == batch)
-        return axis;
-    }
-  }
-  return -1;
-}
-
 void Concat(ImportNode& node) {
   const int axis = node.Axis(node.Int("axis", 0), node.ndim());
   std::vector<std::string> inputs;
   for (int i = 0; i < node.num_inputs(); ++i) {
-    const int batch = AxisOfFixedBatch(node, i, axis);
-    inputs.push_back(batch < 0 ? node.ref(i) : node.ForEveryExample(i, batch));
+    inputs.push_back(RefOverBatch(node, i, axis));
   }
   node.Out("Concat", inputs,
            {{"num_args", params::Print(node.num_inputs())}, {"dim", params::Print(axis)}});
@@ -325,7 +310,7 @@ void Expand(ImportNode& node) {
       if (batch == 1 && kept) dims[i] = lifted[i];
       if (lifted[i] != dims[i] && lifted[i] != 1 && dims[i] != 1)
         Throw(ErrorKind::kData, "{}: {} does not broadcast to {}", node.Describe(),
-              shape.ToString(), Tuple(dims));
+              shape.ToString(), TupleOf(dims));
       dims[i] = lifted[i] == 1 ? dims[i] : lifted[i];
     }
     to[batch] = AsShape(node, dims);
@@ -339,7 +324,7 @@ void Expand(ImportNode& node) {
     sizes.push_back(repeated && !by_batch ? to[0][i] : 0);  // 0 keeps a length
   }
   data = node.Reshape(data, from);
-  const Kwargs others{{"shape", Tuple(sizes)}};
+  const Kwargs others{{"shape", TupleOf(sizes)}};
   if (!batch_repeated) return node.Out("broadcast_to", {data}, others);
   if (std::ranges::any_of(sizes, [](int64_t size) { return size != 0; }))
     data = node.Add("broadcast_to", {data}, others);
@@ -373,7 +358,7 @@ void TileByBatch(ImportNode& node, std::array<std::vector<int64_t>, 2> repeats) 
   const auto at = static_cast<size_t>(place);
   std::string data = node.ref(0, node.ndim());
   if (std::ranges::any_of(repeats[0], [](int64_t times) { return times != 1; }))
-    data = node.Add("tile", {data}, {{"reps", Tuple(repeats[0])}});
+    data = node.Add("tile", {data}, {{"reps", TupleOf(repeats[0])}});
   const Shapes once = node.ShapesOf(data);
   if (once[0][place] == 1) return node.OutIs(node.LikeBatch(data, place));
   Shapes apart, whole = once;
@@ -393,7 +378,7 @@ void Tile(ImportNode& node) {
   if (static_cast<int>(repeats[0].size()) != node.ndim())
     Throw(ErrorKind::kData, "{}: its repeats are not one number per axis", node.Describe());
   if (repeats[0] != repeats[1]) return TileByBatch(node, repeats);
-  node.Out("tile", {node.ref(0)}, {{"reps", Tuple(repeats[0])}});
+  node.Out("tile", {node.ref(0)}, {{"reps", TupleOf(repeats[0])}});
 }
 
 // Elements before and after each axis, negative ones to cut off.

@@ -7,9 +7,9 @@
 namespace mxtrain::onnx {
 namespace {
 
-class Order {
+class NodeOrder {
  public:
-  explicit Order(const std::vector<ModelNode>& nodes) : nodes_(nodes) {
+  explicit NodeOrder(const std::vector<ModelNode>& nodes) : nodes_(nodes) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       for (const std::string& output : nodes[i].outputs) makers_.try_emplace(output, i);
     }
@@ -88,7 +88,7 @@ class Order {
 }  // namespace
 
 std::vector<const ModelNode*> InOrder(const std::vector<ModelNode>& nodes) {
-  return Order(nodes).Run();
+  return NodeOrder(nodes).Run();
 }
 
 std::vector<const ModelNode*> Needed(const std::vector<const ModelNode*>& nodes,

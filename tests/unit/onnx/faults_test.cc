@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/unit/onnx/small_models.h"
 
@@ -184,8 +185,41 @@ TEST_CASE_FIXTURE(Fixture, "integers that float32 does not hold are refused or s
   CHECK(notes[0] ==
         "Equal 'y_node' computes with integers of the data, which are float32 here: exact up to "
         "16777216, and larger ones are rounded");
+  model.nodes = {Node("CumSum", {"x", "axis"}, "y")};
+  model.initializers["axis"] = Tensor::Ints({}, {1});
+  CHECK(Import().notes.size() == 1);
   model.inputs = {Value("x", {-1, 4})};
   CHECK(Import().notes.empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "one integer that float32 does not hold is none in a layer either") {
+  model.inputs = {{"x", ElementType::kInt64, true, {-1, 4}, {}}};
+  const std::string reason = " has the integer 16777217, which float32 does not hold";
+  const auto is_refused = [&] { return Message().find(reason) != std::string::npos; };
+  model.initializers = {{"one", Tensor::Ints({}, {(1 << 24) + 1})},
+                        {"least", Tensor::Ints({}, {-(1 << 24) - 1})},
+                        {"none", Tensor::Ints({}, {std::numeric_limits<int64_t>::max()})},
+                        {"exact", Tensor::Ints({}, {int64_t{3} << 40})},
+                        {"values", Tensor::Ints({2}, {0, (1 << 24) + 1})},
+                        {"depth", Tensor::Ints({}, {3})},
+                        {"pads", Tensor::Ints({4}, {0, 1, 0, 0})}};
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Equal", "Less"}) {
+    CAPTURE(op);
+    model.nodes = {Node(op, {"x", "one"}, "y")};
+    CHECK(is_refused());
+    model.nodes = {Node(op, {"x", "exact"}, "y")};
+    CHECK(Message().empty());
+  }
+  model.nodes = {Node("Clip", {"x", "one"}, "y")};
+  CHECK(is_refused());
+  // Bounds that no exact number reaches.
+  model.nodes = {Node("Clip", {"x", "least", "none"}, "y")};
+  CHECK(Outputs(*this, {1, -2, 3, -4, 5, -6, 7, 16777216}) ==
+        std::vector<double>{1, -2, 3, -4, 5, -6, 7, 16777216});
+  model.nodes = {Node("Pad", {"x", "pads", "one"}, "y")};
+  CHECK(is_refused());
+  model.nodes = {Node("OneHot", {"x", "depth", "values"}, "y")};
+  CHECK(is_refused());
 }
 
 // --- graphs ---
@@ -292,6 +326,43 @@ TEST_CASE_FIXTURE(Fixture, "a class token joins every example of a batch of fixe
         "export the model with a batch of any size");
 }
 
+TEST_CASE_FIXTURE(Fixture, "indices for each example of a batch of fixed size") {
+  // Into columns of four, of which the first three are read.
+  model.initializers["i"] = Tensor::Ints({1, 2, 3}, {3, 0, 1, 2, -1, 0});
+  model.nodes = {Node("GatherElements", {"x", "i"}, "y", {{"axis", int64_t{1}}})};
+  CheckFixedBatch(*this, {4, 5});
+  // Others for the second example.
+  model.inputs = {Value("x", {2, 4})};
+  model.initializers["i"] = Tensor::Ints({2, 2}, {0, 1, 3, 2});
+  CHECK(Message() ==
+        "GatherElements 'y_node' cannot be imported: its input 'i' holds for a batch of 2 alone; "
+        "export the model with a batch of any size");
+  CHECK(OutputsOf(*this, 2, {{"x", {1, 2, 3, 4, 5, 6, 7, 8}}}, {.any_batch = false})[0] ==
+        std::vector<double>{1, 2, 8, 7});
+}
+
+TEST_CASE_FIXTURE(Fixture, "an output that stays as it is for every batch is refused") {
+  // Two rows of a batch of two, and of one of four.
+  model.inputs = {Value("x", {2, 3}), Value("unread", {2, 1})};
+  model.initializers["points"] = Tensor::Ints({2, 2}, {0, 2, 1, 0});
+  model.nodes = {Node("GatherND", {"x", "points"}, "y")};
+  CHECK(Message() ==
+        "the output 'y' is [2] for a batch of 2 alone; export the model with a batch of any size");
+}
+
+TEST_CASE_FIXTURE(Fixture, "training leaves a mask of infinities alone") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  model.initializers = {{"mask", Tensor::Floats({4}, {0, -infinity, 0, -infinity})},
+                        {"w", RampOf({4})}};
+  model.nodes = {Node("Add", {"x", "mask"}, "a"), Node("Softmax", {"a"}, "s"),
+                 Node("Mul", {"s", "w"}, "y")};
+  for (const auto& variable : Import().variables) {
+    CAPTURE(variable.name);
+    CHECK(variable.fixed == (variable.name == "mask"));
+  }
+  CHECK(Import().variables.size() == 2);
+}
+
 TEST_CASE_FIXTURE(Fixture, "attention of several heads with the shapes of one example") {
   // Sequences of 3 with 8 numbers, two heads: as matrices of [batch and heads, 3, 4].
   const auto sizes = [](std::vector<int64_t> values) {
@@ -365,6 +436,24 @@ TEST_CASE_FIXTURE(Fixture, "a column is repeated in every window of every exampl
   model.nodes = {Node("Reshape", {"x", "windows"}, "a"), Node("Expand", {"a", "wide"}, "b"),
                  Node("Reshape", {"b", "image"}, "y")};
   CheckFixedBatch(*this, {4, 6});
+}
+
+TEST_CASE_FIXTURE(Fixture, "sums over and parts of a batch of fixed size are refused") {
+  model.initializers = {{"zero", Tensor::Ints({1}, {0})},
+                        {"one", Tensor::Ints({1}, {1})},
+                        {"axis", Tensor::Ints({}, {0})}};
+  // All of the one example, as exporters write it, is all of every one.
+  model.nodes = {Node("Slice", {"x", "zero", "one", "zero"}, "s"), Node("Add", {"x", "s"}, "y")};
+  CheckFixedBatch(*this, {4});
+  model.nodes[0] = Node("CumSum", {"x", "axis"}, "s");
+  const std::string end = " for a batch of 1 alone; export the model with a batch of any size";
+  CHECK(Message() == "CumSum 's_node' cannot be imported: it runs over axis 0, which holds" + end);
+  model.inputs = {Value("x", {2, 4})};
+  model.nodes[0] = Node("Slice", {"x", "zero", "one", "zero"}, "s");
+  CHECK(Message().find("it takes a part of axis 0, which holds for a batch of 2 alone") !=
+        std::string::npos);
+  CHECK(OutputsOf(*this, 2, {{"x", {1, 2, 3, 4, 5, 6, 7, 8}}}, {.any_batch = false})[0] ==
+        std::vector<double>{2, 4, 6, 8, 6, 8, 10, 12});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a softmax over a batch of fixed size is refused") {

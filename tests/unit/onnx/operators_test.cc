@@ -24,12 +24,11 @@
 #include "mxtrain/operator/composite.h"
 #include "tests/support/error_message.h"
 #include "tests/support/small_nets.h"
+#include "tests/unit/onnx/in_batch.h"
 #include "tests/unit/onnx/operator_cases.h"
 
 namespace mxtrain::test {
 namespace {
-
-constexpr int64_t kBatch = 3;  // the export infers shapes for others
 
 // --- those that are not exported ---
 
@@ -91,12 +90,6 @@ Symbol Build(const OperatorRegistry& registry, const Case& net) {
   }
   const Symbol last = symbols.at(net.steps.back().op);
   return net.output.empty() ? last : last[net.steps.back().op + "_" + net.output];
-}
-
-TShape InBatch(const TShape& example) {
-  std::vector<int64_t> dims{kBatch};
-  dims.insert(dims.end(), example.begin(), example.end());
-  return TShape(std::span<const int64_t>(dims));
 }
 
 Values ValuesOf(const Input& input, const std::string& name) {

@@ -16,36 +16,35 @@
 #include "mxtrain/onnx/model_file.h"
 #include "tests/support/error_message.h"
 #include "tests/support/small_nets.h"
+#include "tests/unit/onnx/in_batch.h"
 
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kBatch = 3;
-
-struct Step {
+struct TripStep {
   std::string op;
   Kwargs params = {};
   std::vector<std::string> inputs = {};  // names; none: the step before
   std::string name = {};                 // "": the operator's, in lower case
 };
-struct Case {
+struct TripCase {
   std::string name;
   TShape input;  // of one example
-  std::vector<Step> steps;
+  std::vector<TripStep> steps;
   bool same_arrays = true;  // the imported net has the names of the parameters
 };
 
-std::string NameOf(const Step& step) {
+std::string NameOf(const TripStep& step) {
   std::string name = step.name.empty() ? step.op : step.name;
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   while (name.starts_with('_')) name.erase(0, 1);
   return name;
 }
 
-Symbol Build(const OperatorRegistry& registry, const Case& net) {
+Symbol Build(const OperatorRegistry& registry, const TripCase& net) {
   std::map<std::string, Symbol> symbols{{"data", Symbol::Variable("data")}};
   std::string last = "data";
-  for (const Step& step : net.steps) {
+  for (const TripStep& step : net.steps) {
     std::vector<Symbol> inputs;
     std::vector<std::string> names = step.inputs;
     if (names.empty() && step.op != "_arange") names = {last};
@@ -63,7 +62,7 @@ Symbol Build(const OperatorRegistry& registry, const Case& net) {
 const Kwargs kSmall = {{"kernel", "(3, 3)"}, {"num_filter", "4"}, {"pad", "(1, 1)"}};
 const Kwargs kMean = {{"kernel", "(1, 1)"}, {"global_pool", "True"}, {"pool_type", "avg"}};
 
-std::vector<Case> Cases() {
+std::vector<TripCase> Cases() {
   return {
       {"classifier",
        {3, 8, 8},
@@ -314,12 +313,6 @@ std::vector<Case> Cases() {
   };
 }
 
-TShape InBatch(const TShape& example) {
-  std::vector<int64_t> dims{kBatch};
-  dims.insert(dims.end(), example.begin(), example.end());
-  return TShape(std::span<const int64_t>(dims));
-}
-
 executor::BindRequest RequestOf(const Symbol& symbol, const TShape& input) {
   executor::BindRequest request;
   request.is_train = false;
@@ -331,9 +324,8 @@ executor::BindRequest RequestOf(const Symbol& symbol, const TShape& input) {
   return request;
 }
 
-// The first output.
-std::vector<double> Run(Runtime& runtime, const Symbol& symbol, Executor& executor,
-                        const TShape& input) {
+std::vector<double> FirstOutput(Runtime& runtime, const Symbol& symbol, Executor& executor,
+                                const TShape& input) {
   const std::vector<TShape> shapes = symbol.InferShape({{"data", InBatch(input)}}).arguments;
   const std::vector<std::string> arguments = symbol.ListArguments();
   std::vector<NDArray> inputs;
@@ -367,9 +359,9 @@ struct Exported {
   std::vector<double> outputs;
   onnx::Model model;
 
-  explicit Exported(const Case& net) : symbol(Build(runtime->operators(), net)) {
+  explicit Exported(const TripCase& net) : symbol(Build(runtime->operators(), net)) {
     const auto executor = BindWithValues(*runtime, symbol, RequestOf(symbol, net.input));
-    outputs = Run(*runtime, symbol, *executor, net.input);
+    outputs = FirstOutput(*runtime, symbol, *executor, net.input);
     for (const auto& [name, array] : executor->args()) args[name] = array.ToPlain();
     for (const auto& [name, array] : executor->auxs()) auxs[name] = array.ToPlain();
     onnx::ExportRequest request;
@@ -393,13 +385,13 @@ struct Exported {
         NDArray(array).CopyFrom(arrays.at(name));
       }
     }
-    CheckClose(outputs, Run(*runtime, again, *executor, input), tolerance);
+    CheckClose(outputs, FirstOutput(*runtime, again, *executor, input), tolerance);
     return net;
   }
 };
 
 TEST_CASE("nets give the same numbers after export to ONNX and import") {
-  for (const Case& net : Cases()) {
+  for (const TripCase& net : Cases()) {
     CAPTURE(net.name);
     Exported exported(net);
     std::set<std::string> names;  // onnxruntime wants them unique
@@ -418,7 +410,7 @@ TEST_CASE("nets give the same numbers after export to ONNX and import") {
 
 TEST_CASE("batch norms are multiplied into the weights before them") {
   int folded = 0;
-  for (const Case& net : Cases()) {
+  for (const TripCase& net : Cases()) {
     CAPTURE(net.name);
     Exported exported(net);
     folded += onnx::FoldBatchNorm(&exported.model);
@@ -451,14 +443,14 @@ TEST_CASE("arrays in float16 take half the bytes and give nearly the same number
 
 TEST_CASE("positions beyond 2048 are not rounded to float16") {
   // How many positions come before 2048.5, as a causal mask asks.
-  const Case net{"positions",
-                 {2100},
-                 {{"_arange", {{"start", "0"}, {"stop", "2100"}}, {}, "positions"},
-                  {"expand_dims", {{"axis", "0"}}, {}, "row"},
-                  {"_mul_scalar", {{"scalar", "0"}}, {"data"}, "zeros"},
-                  {"_plus_scalar", {{"scalar", "2048.5"}}, {}, "query"},
-                  {"broadcast_lesser_equal", {}, {"row", "query"}, "mask"},
-                  {"sum", {{"axis", "1"}}}}};
+  const TripCase net{"positions",
+                     {2100},
+                     {{"_arange", {{"start", "0"}, {"stop", "2100"}}, {}, "positions"},
+                      {"expand_dims", {{"axis", "0"}}, {}, "row"},
+                      {"_mul_scalar", {{"scalar", "0"}}, {"data"}, "zeros"},
+                      {"_plus_scalar", {{"scalar", "2048.5"}}, {}, "query"},
+                      {"broadcast_lesser_equal", {}, {"row", "query"}, "mask"},
+                      {"sum", {{"axis", "1"}}}}};
   Exported exported(net);
   CHECK(exported.outputs[0] == 2049);
   onnx::StoreInFloat16(&exported.model, NamesOf(exported));
@@ -506,10 +498,10 @@ TEST_CASE("variables keep their names, whatever layers before them would call th
 }
 
 TEST_CASE("a slice along the batch is refused") {
-  const Case net{"half of two batches",
-                 {4},
-                 {{"Concat", {{"dim", "0"}}, {"data", "data"}, "both"},
-                  {"slice_like", {}, {"both", "data"}, "half"}}};
+  const TripCase net{"half of two batches",
+                     {4},
+                     {{"Concat", {{"dim", "0"}}, {"data", "data"}, "both"},
+                      {"slice_like", {}, {"both", "data"}, "half"}}};
   CHECK(MessageOf([&] { Exported exported(net); }) ==
         "slice_like 'half' cannot be exported to ONNX: what it takes of axis 0 depends on the "
         "size of the batch");
@@ -518,7 +510,7 @@ TEST_CASE("a slice along the batch is refused") {
 TEST_CASE("integers become float32 by a Cast, and other operators refuse them") {
   const auto runtime = NewRuntime();
   const std::map<std::string, NDArray> none;
-  const auto model_of = [&](const Case& net) {
+  const auto model_of = [&](const TripCase& net) {
     onnx::ExportRequest request;
     request.symbol = Build(runtime->operators(), net);
     request.inputs = {{"data", net.input, DType::kInt32}};
@@ -537,7 +529,7 @@ TEST_CASE("integers become float32 by a Cast, and other operators refuse them") 
 
 TEST_CASE("an operator without an equivalent is named with its layer") {
   const auto runtime = NewRuntime();
-  const Case net{"erfinv", {4}, {{"erfinv", {}, {}, "inverse"}}};
+  const TripCase net{"erfinv", {4}, {{"erfinv", {}, {}, "inverse"}}};
   const Symbol symbol = Build(runtime->operators(), net);
   const std::map<std::string, NDArray> none;
   onnx::ExportRequest request;

@@ -11,6 +11,7 @@
 #include "mxtrain/onnx/import.h"
 #include "tests/support/error_message.h"
 #include "tests/support/small_nets.h"
+#include "tests/unit/onnx/in_batch.h"
 
 namespace mxtrain::test {
 
@@ -70,10 +71,8 @@ inline std::vector<std::vector<double>> OutputsOf(
   request.math = Math::kExact;
   for (const auto& input : net.inputs) {
     if (std::ranges::find(arguments, input.name) == arguments.end()) continue;
-    std::vector<int64_t> dims{batch};
-    dims.insert(dims.end(), input.shape.begin(), input.shape.end());
     request.inputs.insert(input.name);
-    request.shapes[input.name] = TShape(std::span<const int64_t>(dims));
+    request.shapes[input.name] = InBatch(input.shape, batch);
   }
   // In the shapes that a net takes which is built of the layers alone.
   const auto executor = BindWithValues(*fixture.runtime, symbol, request);

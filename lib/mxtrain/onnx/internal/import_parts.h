@@ -43,8 +43,17 @@ std::string MatrixProduct(ImportNode& node, const std::string& a, const std::str
 // The nearest whole number; halves go to the even one.
 std::string RoundedToEven(ImportNode& node, const std::string& value);
 
+// An integer of the array that float32 does not hold, and so no layer; nothing if it has none.
+std::optional<int64_t> InexactInteger(const Tensor& tensor);
+// Throws kConfig if the input, an array that goes into a layer, has such a one.
+void RequireExact(const ImportNode& node, int input);
+
 // A matrix of numbers.
 Tensor Transposed(const Tensor& matrix);
+
+// An input beside others of as many axes. Of a constant that has the batch of the file where
+// another input has the batch, but for the axis `along`: its only row, for every example.
+std::string RefOverBatch(ImportNode& node, int input, int along);
 
 // The length of an axis; refuses one that depends on the size of the batch.
 int64_t FixedLength(const ImportNode& node, const std::string& value, int axis);

@@ -17,7 +17,7 @@ namespace mxtrain::onnx {
 namespace {
 
 constexpr int64_t kIrVersion = 8;  // of ONNX 1.12, which has opset 17
-constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max();
+constexpr size_t kMostFileBytes = std::numeric_limits<int32_t>::max();
 constexpr int kMostNodes = 1'000'000, kMostDims = 64;
 
 // --- writing ---
@@ -315,7 +315,7 @@ std::string WriteModel(Model model) {
     array->set_name(Text(name));
     Write(std::move(tensor), array);
   }
-  if (proto.ByteSizeLong() > kMostBytes) {
+  if (proto.ByteSizeLong() > kMostFileBytes) {
     Throw(ErrorKind::kUsage,
           "an ONNX file holds less than 2 GiB, and this model takes {} bytes; --float16 halves it",
           proto.ByteSizeLong());
@@ -324,7 +324,7 @@ std::string WriteModel(Model model) {
 }
 
 Model ParseModel(std::string_view bytes, const std::string& name, const std::string& folder) {
-  if (bytes.size() > kMostBytes)
+  if (bytes.size() > kMostFileBytes)
     Throw(ErrorKind::kData, "{} has {} bytes; an ONNX file holds less than 2 GiB", name,
           bytes.size());
   CheckParsedBytes(bytes, name);
@@ -336,7 +336,7 @@ Model ParseModel(std::string_view bytes, const std::string& name, const std::str
 }
 
 Model ReadModel(const std::string& path) {
-  const std::string bytes = ReadFile(path, kMostBytes);
+  const std::string bytes = ReadFile(path, kMostFileBytes);
   return ParseModel(bytes, path, std::filesystem::absolute(path).parent_path().string());
 }
 
