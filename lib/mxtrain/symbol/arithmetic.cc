@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "mxtrain/operator/define_arithmetic.h"
+
 namespace mxtrain {
 namespace {
 
@@ -36,21 +38,6 @@ Symbol operator-(const Symbol& a) {
   return Call("_mul_scalar", a, -1);
 }
 
-// With a number on the left, `reversed` is the operator of the swapped operands.
-#define MXTRAIN_SYMBOL_ARITHMETIC(symbol, name, reversed)    \
-  Symbol operator symbol(const Symbol& a, const Symbol& b) { \
-    return Call(name, a, b);                                 \
-  }                                                          \
-  Symbol operator symbol(const Symbol& a, double b) {        \
-    return Call(name "_scalar", a, b);                       \
-  }                                                          \
-  Symbol operator symbol(double a, const Symbol& b) {        \
-    return Call(reversed "_scalar", b, a);                   \
-  }
-MXTRAIN_SYMBOL_ARITHMETIC(+, "_plus", "_plus")
-MXTRAIN_SYMBOL_ARITHMETIC(-, "_minus", "_rminus")
-MXTRAIN_SYMBOL_ARITHMETIC(*, "_mul", "_mul")
-MXTRAIN_SYMBOL_ARITHMETIC(/, "_div", "_rdiv")
-#undef MXTRAIN_SYMBOL_ARITHMETIC
+MXTRAIN_DEFINE_ARITHMETIC(Symbol)
 
 }  // namespace mxtrain
