@@ -226,6 +226,7 @@ See also `mxtrain help train.weights`, `help train.freeze`.
   config.yaml    the whole configuration; `mxtrain train runs/NAME-0001` trains with it again
   checkpoints/   last, best (by the first metric) and some epochs
   metrics.csv    one line per epoch; events.jsonl the same with steps; result.json how the run ended
+  monitor.csv    with train.monitor: statistics of what the net computes (`mxtrain help train.monitor`)
   plots/, tb/    curves, as images and for TensorBoard
   samples/       the first batch as the net sees it
   eval/          of `mxtrain eval RUN`: tables and figures

@@ -2,6 +2,7 @@
 #include "app/commands/run_listeners.h"
 
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "app/commands/last_line.h"
@@ -51,8 +52,10 @@ class LastSaveListener final : public TrainListener {
 }  // namespace
 
 struct RunListeners::Impl {
-  Impl(const report::RunFolder& folder, const DataIter* validation, report::Console& console)
-      : on_console(console),
+  Impl(const report::RunFolder& folder, const DataIter* validation,
+       std::shared_ptr<report::MonitorRows> rows, report::Console& on)
+      : console(on),
+        on_console(console),
         csv(folder.File("metrics.csv")),
         jsonl(folder.File("events.jsonl")),
         tensorboard(folder.path()),
@@ -65,8 +68,16 @@ struct RunListeners::Impl {
     for (TrainListener* l : std::initializer_list<TrainListener*>{
              &on_console, &csv, &jsonl, &on_tensorboard, &on_plots, &latest, &unread, &last_save})
       all.Add(l);
+    if (!rows) return;
+    monitor.emplace(folder.path(), std::move(rows));
+    on_monitor.emplace(&*monitor, "monitor.csv", console);
+    all.Add(&*on_monitor);
+  }
+  ~Impl() {
+    if (monitor) report::TryToShow(console, "monitor.csv", [&] { monitor->Finish(); });
   }
 
+  report::Console& console;
   report::ConsoleListener on_console;
   report::CsvListener csv;
   report::JsonlListener jsonl;
@@ -76,12 +87,14 @@ struct RunListeners::Impl {
   report::LatestListener latest;
   UnreadListener unread;
   LastSaveListener last_save;
+  std::optional<report::MonitorListener> monitor;
+  std::optional<report::ShowingListener> on_monitor;
   report::Listeners all;
 };
 
 RunListeners::RunListeners(const report::RunFolder& folder, const DataIter* validation,
-                           report::Console& console)
-    : impl_(std::make_unique<Impl>(folder, validation, console)) {}
+                           std::shared_ptr<report::MonitorRows> monitor, report::Console& console)
+    : impl_(std::make_unique<Impl>(folder, validation, std::move(monitor), console)) {}
 RunListeners::~RunListeners() = default;
 
 TrainListener& RunListeners::all() {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/report/console.h"
+#include "app/report/monitor.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/train/events.h"
@@ -13,10 +14,11 @@ namespace mxtrain::commands {
 
 class RunListeners {
  public:
-  // `validation` may be null; it and the console must outlive this. Throws kFileSystem if the files
-  // cannot be written.
+  // `validation` may be null; it and the console must outlive this. `monitor`: the rows of
+  // train.monitor, null without it. Throws kFileSystem if the files cannot be written.
   RunListeners(const report::RunFolder& folder, const DataIter* validation,
-               report::Console& console);
+               std::shared_ptr<report::MonitorRows> monitor, report::Console& console);
+  // Writes the last rows of the monitor and its curves, also of a run that ended by an error.
   ~RunListeners();
   TrainListener& all();
 

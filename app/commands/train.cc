@@ -24,6 +24,7 @@
 #include "app/fetch/remote_file.h"
 #include "app/report/html_report.h"
 #include "app/report/list_item.h"
+#include "app/report/monitor.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_plots.h"
@@ -154,6 +155,8 @@ class Train final : public Command {
                                {"training data", options.model.train_data},
                                {"validation data", options.model.val_data}});
     options.measure_kernels = options.measure_kernels && !dry_run_;
+    const std::shared_ptr<report::MonitorRows> monitor =
+        MonitorOf(session.config().train.monitor, &options);
     if (flags.deterministic)
       console.Message(LogLevel::kDebug, "all kernels of this build are bit-reproducible");
     Describe(session, console);
@@ -185,9 +188,9 @@ class Train final : public Command {
     if (!start_.flags().resume) SaveFirstBatch(session, folder, *train, console);
     RequireEqualState(&trainer);
     const bool was_finished = trainer.finished();
-    RunListeners listeners(folder, val.get(), console);
     TrainResult result;
     try {
+      RunListeners listeners(folder, val.get(), monitor, console);
       result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
     } catch (const Error& e) {
       // A loss knows the label that it refuses, and not whose it is.
@@ -205,6 +208,18 @@ class Train final : public Command {
     report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
     return Report(session, folder, *train, result, peak_memory, console);
+  }
+
+  // Null without train.monitor. The first process alone watches.
+  std::shared_ptr<report::MonitorRows> MonitorOf(const config::MonitorConfig& monitor,
+                                                 TrainOptions* options) const {
+    if (monitor.pattern.empty() || !distributed_.first()) return nullptr;
+    auto rows = std::make_shared<report::MonitorRows>(monitor.statistics);
+    options->watch = {monitor.pattern, monitor.every,
+                      [rows](int64_t step, const std::string& name, const TBlob& value) {
+                        rows->Add(step, name, value);
+                      }};
+    return rows;
   }
 
   // What cannot be read here cannot be trained on either: no warning that the run continues.

@@ -128,6 +128,12 @@ struct EmaConfig {
   std::optional<double> decay;  // none: off
 };
 
+struct MonitorConfig {
+  std::string pattern;                  // of names of arrays; "": off
+  int64_t every = 0;                    // steps
+  std::vector<std::string> statistics;  // of StatisticNames()
+};
+
 struct SaveConfig {
   Interval every;
   int keep = 0;
@@ -196,6 +202,7 @@ struct TrainConfig {
   std::optional<std::vector<Named>> metrics;
   BestConfig best;
   int64_t report_every = 0;  // steps; 0: by time
+  MonitorConfig monitor;
   SaveConfig save;
   ClipConfig clip;
   KVStoreConfig kvstore;

@@ -117,7 +117,8 @@ Json FormOfLeaf(const Key& key) {
   if (!info.choices.empty()) {
     Json choices = info.choices;
     if (!info.required && info.default_text.empty()) choices.push_back("");
-    return {{"enum", std::move(choices)}};
+    const Json word = {{"enum", std::move(choices)}};
+    return info.type == "list" ? AnyOf({{"type", "array"}, {"items", word}}, word) : word;
   }
   if (IsPlain(info.type)) {
     const Json plain = OfType(info.type), word = {{"const", info.word}};

@@ -3,6 +3,7 @@
 #include "app/config/schema.h"
 #include "app/config/schema_kinds.h"
 #include "mxtrain/io/pipeline.h"
+#include "mxtrain/train/watch.h"
 
 namespace mxtrain::config {
 namespace {
@@ -501,6 +502,31 @@ Section<BestConfig> BestSection() {
   return s;
 }
 
+Section<MonitorConfig> MonitorSection() {
+  Section<MonitorConfig> s;
+  s.Add("pattern", &MonitorConfig::pattern)
+      .Default("")
+      .Help(
+          "names of arrays, with * and ?: outputs of layers (fc1_output), gradients "
+          "(fc1_backward_weight), parameters and statistics after the step (fc1_weight); empty: "
+          "none")
+      .Also({"layers", "name", "names"});
+  s.Add("every", &MonitorConfig::every)
+      .Default(100)
+      .Range(1)
+      .Help("steps from one with rows to the next; the others are as fast as without a monitor")
+      .Also({"interval", "freq", "period"});
+  s.Add("statistics", &MonitorConfig::statistics)
+      .Default({"rms"})
+      .Choices(StatisticNames())
+      .Help(
+          "columns of the table: rms (norm / sqrt(size)), norm, mean, std, min, max, abs_mean, "
+          "abs_max, of the finite values; zeros, their fraction; nonfinite, the number of the "
+          "others")
+      .Also({"statistic", "stat", "stats", "stat_func"});
+  return s;
+}
+
 Section<SaveConfig> SaveSection() {
   Section<SaveConfig> s;
   s.Add("every", &SaveConfig::every)
@@ -527,6 +553,9 @@ void AddRecords(Section<TrainConfig>& s) {
           "most five per second")
       .Also({"display", "log_interval", "log_every", "log_every_n_steps", "logging_steps",
              "print_freq", "disp_freq"});
+  s.Below("monitor", &C::monitor, MonitorSection(),
+          "statistics of what the net computes, in monitor.csv and plots/monitor of the run", false,
+          "pattern", {"watch"});
   s.Below("save", &C::save, SaveSection(), "checkpoints", false, "every",
           {"checkpoint", "checkpoints", "model_checkpoint"});
 }

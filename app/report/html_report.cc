@@ -106,7 +106,7 @@ void AddCurves(Page* page, const fs::path& folder) {
   if (!fs::is_directory(folder)) return;
   page->Heading("curves");
   page->BeginFigures();
-  for (const char* name : {"loss.svg", "metrics.svg", "learning_rate.svg"}) {
+  for (const char* name : {"loss.svg", "metrics.svg", "learning_rate.svg", "monitor.svg"}) {
     if (fs::exists(folder / name)) page->Svg(ReadFile(folder / name));
   }
   page->EndImages();

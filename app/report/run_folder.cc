@@ -44,9 +44,9 @@ int HighestNumber(const fs::path& parent, const std::string& name) {
 
 // What a run writes in addition to config.yaml, which marks a run folder: folders, then files.
 constexpr const char* kFolders[] = {"checkpoints", "tb", "plots", "samples", "eval"};
-constexpr const char* kFiles[] = {"metrics.csv",   "events.jsonl",  "mxtrain.log",
-                                  "mxtrain.1.log", "mxtrain.2.log", "mxtrain.3.log",
-                                  "result.json",   "report.html",   "trained_on.txt"};
+constexpr const char* kFiles[] = {"metrics.csv",    "events.jsonl",  "mxtrain.log", "mxtrain.1.log",
+                                  "mxtrain.2.log",  "mxtrain.3.log", "result.json", "report.html",
+                                  "trained_on.txt", "monitor.csv"};
 constexpr std::string_view kLock = ".lock";
 constexpr std::string_view kTemporary = ".tmp-";  // in names of incomplete files (base/file.h)
 

@@ -214,4 +214,8 @@ done
 # Without the launcher's help: a rank that does not answer is noticed by the others, within train.kvstore.timeout.
 notices_silence 2 --kvstore dist_sync train.kvstore.timeout=2s
 
+# train.monitor: one process writes the table.
+ranks 0 2 train net.yaml --kvstore dist_sync --out watched -q train.epochs=1 'train.monitor={pattern: "*_output", every: 1}'
+holds "of two processes an array has two rows, or none" test -n "$(sed 1d watched/monitor.csv)" -a -z "$(cut -d, -f1,2 watched/monitor.csv | sort | uniq -d)"
+
 finish

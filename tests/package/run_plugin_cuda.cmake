@@ -7,7 +7,7 @@ set(plugin ${WORK}/build_cuda/mxnet_operators.so)
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build_cuda -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/installed -DWITH_CUDA=ON
   -DCMAKE_CUDA_COMPILER=${NVCC} -DCMAKE_CUDA_ARCHITECTURES=90)
 run(${CMAKE_COMMAND} --build ${WORK}/build_cuda --target mxnet_operators)
-foreach(function IN ITEMS smooth_l1_loss smooth_l1_gradient)
+foreach(function IN ITEMS smooth_l1_loss smooth_l1_gradient mx_times)
   run(grep -aq "ForEachKernel.*${function}" ${plugin})
 endforeach()
 
@@ -17,7 +17,8 @@ endif()
 file(COPY ${CONFIGS}/regression/points.csv DESTINATION ${WORK})
 file(READ ${CONFIGS}/regression/smooth_l1.yaml line)
 string(REPLACE "epochs: 100" "epochs: 10" line "${line}")
-string(REPLACE "- smooth_l1:" "- mx_guide_smooth_l1:" plugin_line "${line}")
+# Halves and doubles, which changes no bit.
+string(REPLACE "- smooth_l1:" "- mx_scale: {scale: 0.5}\n    - mx_scale: {scale: 2}\n    - mx_guide_smooth_l1:" plugin_line "${line}")
 if(plugin_line STREQUAL line)
   message(FATAL_ERROR "configs/regression/smooth_l1.yaml has no layer smooth_l1")
 endif()

@@ -84,7 +84,7 @@ if(NOT same)
 endif()
 
 # The guide's own text, with tensor expressions.
-string(REPLACE "- mx_smooth_l1:" "- mx_guide_smooth_l1:" guide_line "${plugin_line}")
+string(REPLACE "- mx_smooth_l1:" "- mx_scale: {scale: 0.5}\n    - mx_scale: {scale: 2}\n    - mx_guide_smooth_l1:" guide_line "${plugin_line}")
 train(guide_line "${guide_line}")
 compare(line guide_line)
 if(NOT same)

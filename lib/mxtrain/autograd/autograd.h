@@ -32,12 +32,12 @@
 // write to another view of it counts too, unless it is a call in the Recording. What bypasses the
 // engine (writes through NDArray::data()) is not seen.
 //
-// What is refused, with kConfig, before the call pushes anything: operators that depend on an
-// attached array and draw random numbers, which the second forward pass would draw anew (draw them
-// into an array first: that is a constant), or that have auxiliary states, which it would change
-// again. Imperative calls run in evaluation mode, the executor in training mode; only operators
-// that are refused here, or that a plug-in brings, tell them apart. There are no gradients of
-// gradients.
+// Training mode. The calls of a Recording are in training mode, as those of an executor that
+// trains: Dropout drops, BatchNorm takes the statistics of the batch. Under a Pause, and outside,
+// calls are in evaluation mode. Backward's forward pass draws the random numbers of the recorded
+// calls again, so they must not be seeded in between (kUsage). Auxiliary states (moving averages)
+// change in each Backward that leads through a call, as in a step of an executor, and not in the
+// recorded call. There are no gradients of gradients.
 //
 // Cost. An executor is bound once per structure (operators, parameters, shapes, types, wiring) and
 // found again by it; each Runtime keeps the kMostPrograms most recently used, in one arena per

@@ -14,6 +14,10 @@ namespace {
 
 using Kind = TapeNode::Kind;
 
+std::string NameOfState(size_t number) {
+  return format("state_{}", number);
+}
+
 void AppendText(std::string* key, const std::string& text) {
   fmt::format_to(std::back_inserter(*key), "{}:{}", text.size(), text);
 }
@@ -26,6 +30,7 @@ struct Programs::Part {
 
   std::string NameOf(size_t place) const;
   std::string Key(Context ctx) const;
+  bool Draws() const;
   // Throws kUsage for an array whose elements are no longer those that were read.
   void CheckUnchanged() const;
   Symbol MakeSymbol(const OperatorRegistry& registry) const;
@@ -33,8 +38,10 @@ struct Programs::Part {
   std::vector<const TapeNode*> nodes;
   std::vector<Value> heads;            // their `node`, and that of `in`: a place in `nodes`
   std::vector<std::vector<Value>> in;  // of each node
+  std::vector<NDArray> aux;            // auxiliary states of its calls, each once
 
  private:
+  size_t PlaceOfState(const NDArray& state) const;
   std::string ReaderOf(size_t place) const;
 };
 
@@ -56,13 +63,23 @@ Programs::Part::Part(const Tape& tape, std::span<const Value> of) {
     nodes.push_back(&all[id]);
     std::vector<Value>& inputs = in.emplace_back();
     for (const Value value : all[id].in) inputs.push_back(placed(value));
+    for (const NDArray& state : all[id].aux) {
+      if (PlaceOfState(state) == aux.size()) aux.push_back(state);
+    }
   }
   for (const Value head : of) heads.push_back(placed(head));
+}
+
+size_t Programs::Part::PlaceOfState(const NDArray& state) const {
+  const auto found = std::find_if(aux.begin(), aux.end(),
+                                  [&](const NDArray& known) { return known.SameView(state); });
+  return static_cast<size_t>(found - aux.begin());
 }
 
 // Unique, since every name ends in its own number.
 std::string Programs::Part::NameOf(size_t place) const {
   const TapeNode& node = *nodes[place];
+  if (node.draw >= 0) return NameOfDraw(node.op, node.draw);
   const std::string what = node.kind == Kind::kCall       ? Lower(node.op)
                            : node.kind == Kind::kVariable ? "variable"
                                                           : "constant";
@@ -88,16 +105,24 @@ std::string Programs::Part::Key(Context ctx) const {
         break;
       case Kind::kCall:
         AppendText(&key, node.op);
+        if (node.draw >= 0) fmt::format_to(std::back_inserter(key), "r{}", node.draw);
         for (const auto& [name, value] : node.kwargs) {
           AppendText(&key, name);
           AppendText(&key, value);
         }
+        for (const NDArray& state : node.aux)
+          fmt::format_to(std::back_inserter(key), "s{}", PlaceOfState(state));
         break;
     }
     append_values(in[i]);
   }
   append_values(heads);
   return key;
+}
+
+bool Programs::Part::Draws() const {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const TapeNode* node) { return node->draw >= 0; });
 }
 
 std::string Programs::Part::ReaderOf(size_t place) const {
@@ -135,7 +160,8 @@ void Programs::Part::CheckUnchanged() const {
 }
 
 Symbol Programs::Part::MakeSymbol(const OperatorRegistry& registry) const {
-  std::vector<Symbol> symbols;
+  std::vector<Symbol> symbols, states;
+  for (size_t k = 0; k < aux.size(); ++k) states.push_back(Symbol::Variable(NameOfState(k)));
   const auto output_of = [&symbols](Value value) {
     const Symbol& symbol = symbols[static_cast<size_t>(value.node)];
     return symbol.NumOutputs() == 1 ? symbol : symbol[value.output];
@@ -147,6 +173,7 @@ Symbol Programs::Part::MakeSymbol(const OperatorRegistry& registry) const {
     }
     std::vector<Symbol> inputs;
     for (const Value value : in[i]) inputs.push_back(output_of(value));
+    for (const NDArray& state : nodes[i]->aux) inputs.push_back(states[PlaceOfState(state)]);
     symbols.push_back(Symbol::Create(registry, nodes[i]->op, NameOf(i), nodes[i]->kwargs, inputs));
   }
   std::vector<Symbol> outputs;
@@ -157,7 +184,8 @@ Symbol Programs::Part::MakeSymbol(const OperatorRegistry& registry) const {
 Programs::Program Programs::Bind(const Part& part, Context ctx) {
   Executor::BindRequest request;
   request.ctx = ctx;
-  std::map<std::string, NDArray> args, grads;
+  request.namesake = 0;  // the draws of a call are those of its name (Tape::DrawsOf)
+  std::map<std::string, NDArray> args, grads, auxs;
   std::map<std::string, size_t> places;
   Program program;
   for (size_t i = 0; i < part.nodes.size(); ++i) {
@@ -176,6 +204,8 @@ Programs::Program Programs::Bind(const Part& part, Context ctx) {
       places[name] = i;
     }
   }
+  program.aux = part.aux;
+  for (size_t k = 0; k < part.aux.size(); ++k) auxs[NameOfState(k)] = part.aux[k];
   Executor* shared = nullptr;
   for (const Program& other : programs_) {
     if (other.ctx == ctx) shared = other.executor.get();
@@ -183,7 +213,7 @@ Programs::Program Programs::Bind(const Part& part, Context ctx) {
   program.key = part.Key(ctx);
   program.ctx = ctx;
   program.executor = Executor::Bind(runtime_, part.MakeSymbol(runtime_.operators()), request, args,
-                                    grads, {}, shared);
+                                    grads, auxs, shared);
   for (const std::string& name : program.executor->input_names())
     program.inputs.push_back(places.at(name));
   return program;
@@ -191,8 +221,13 @@ Programs::Program Programs::Bind(const Part& part, Context ctx) {
 
 Programs::Program& Programs::Find(const Part& part, Context ctx, std::list<Program>* dropped) {
   const std::string key = part.Key(ctx);
-  const auto found = std::find_if(programs_.begin(), programs_.end(),
-                                  [&key](const Program& program) { return program.key == key; });
+  const auto same_states = [&part](const Program& program) {
+    return std::equal(part.aux.begin(), part.aux.end(), program.aux.begin(), program.aux.end(),
+                      [](const NDArray& a, const NDArray& b) { return a.SameView(b); });
+  };
+  const auto found = std::find_if(programs_.begin(), programs_.end(), [&](const Program& program) {
+    return program.key == key && same_states(program);
+  });
   if (found != programs_.end()) {
     ++counts_.reused;
     programs_.splice(programs_.begin(), programs_, found);
@@ -221,6 +256,14 @@ void Programs::Run(const Tape& tape, std::span<const Value> heads, std::span<con
     given.push_back(ones ? NDArray(runtime_, arrays[i].shape(), arrays[i].dtype(), program.ctx)
                          : head_gradients[i]);
     if (ones) given.back().Fill(1);
+  }
+  if (part.Draws()) {
+    if (tape.random()->seed != runtime_.resources().seed()) {
+      Throw(ErrorKind::kUsage,
+            "Backward: the random numbers were seeded anew after a recorded call drew some; seed "
+            "before the Recording, or after Backward");
+    }
+    program.executor->set_random_step(tape.random()->step - 1);  // its next one
   }
   program.executor->Forward(inputs);
   program.executor->Backward(given);

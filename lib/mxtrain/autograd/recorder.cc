@@ -59,12 +59,12 @@ std::shared_ptr<Tape> Recorder::tape() const {
         "arrays with autograd::Variables, then compute the heads during an autograd::Recording");
 }
 
-void Recorder::BeforeCall(const InvokedCall& call) {
+bool Recorder::BeforeCall(const InvokedCall& call) {
   Runtime& runtime = RuntimeOf(call);
   std::shared_ptr<Tape> tape = tape_.lock();
   if (!tape || &tape->runtime() != &runtime) {
     State& state = State::Of(runtime);
-    if (!TouchesAttached(call, state)) return;
+    if (!TouchesAttached(call, state)) return false;
     if (tape) {
       Throw(ErrorKind::kUsage,
             "{} got an attached array of another Runtime than the calls before it in the "
@@ -74,7 +74,12 @@ void Recorder::BeforeCall(const InvokedCall& call) {
     tape = state.NewTape();
     tape_ = tape;
   }
-  tape->BeforeCall(call);
+  return tape->BeforeCall(call);
+}
+
+std::optional<CallDraws> Recorder::DrawsOf(const InvokedCall& call) {
+  const std::shared_ptr<Tape> tape = tape_.lock();
+  return tape && &tape->runtime() == &RuntimeOf(call) ? tape->DrawsOf(call) : std::nullopt;
 }
 
 void Recorder::AfterCall(const InvokedCall& call) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::autograd {
 namespace {
@@ -25,22 +26,11 @@ bool Holds(const NDArray& whole, const NDArray& part) {
   return offset >= 0 && offset + part.spec().Bytes() <= whole.spec().Bytes();
 }
 
-void CheckReplay(const InvokedCall& call) {
-  if (call.draws) {
-    Throw(ErrorKind::kConfig,
-          "{} draws random numbers, and Backward would draw others; record a call that reads them "
-          "from an array, or use a Symbol and an Executor",
-          call.op);
-  }
-  if (!call.aux.empty()) {
-    Throw(ErrorKind::kConfig,
-          "{} has auxiliary states, which Backward would change again; call it under an "
-          "autograd::Pause, or use a Symbol and an Executor",
-          call.op);
-  }
-}
-
 }  // namespace
+
+std::string NameOfDraw(std::string_view op, int draw) {
+  return format("recorded_{}{}", Lower(op), draw);
+}
 
 bool Tape::IsConstant(const Region& region) const {
   return region.value &&
@@ -241,15 +231,18 @@ void Tape::Write(const NDArray& array, Value value) {
   }
 }
 
-void Tape::BeforeCall(const InvokedCall& call) {
+bool Tape::BeforeCall(const InvokedCall& call) {
   pending_.reset();
   const bool adds = call.req == OpReqType::kAddTo;
   const auto depends = [this](const NDArray& array) { return Depends(array); };
   if (call.req != OpReqType::kNullOp &&
       (std::any_of(call.in.begin(), call.in.end(), depends) ||
        (adds && std::any_of(call.out.begin(), call.out.end(), depends)))) {
-    CheckReplay(call);
     Pending pending;
+    if (call.draws) {
+      if (!random_) random_ = runtime().resources().NextCall();
+      pending.draw = draws_[std::string(call.op)]++;
+    }
     for (const NDArray& array : call.in) pending.in.push_back(Read(array));
     if (adds) {
       for (const NDArray& array : call.out) pending.before.push_back(Read(array));
@@ -264,12 +257,22 @@ void Tape::BeforeCall(const InvokedCall& call) {
     }
   }
   for (const NDArray& array : call.aux) KeepConstants(call, array);
+  return pending_.has_value();
+}
+
+std::optional<CallDraws> Tape::DrawsOf(const InvokedCall& call) {
+  if (!pending_ || pending_->draw < 0) return std::nullopt;
+  return CallDraws{*random_, NameOfDraw(call.op, pending_->draw)};
 }
 
 void Tape::AfterCall(const InvokedCall& call) {
   const std::optional<Pending> pending = std::exchange(pending_, std::nullopt);
   Value result;
-  if (pending) result = AddCall(std::string(call.op), call.kwargs, pending->in);
+  if (pending) {
+    result = AddCall(std::string(call.op), call.kwargs, pending->in);
+    nodes_.back().aux.assign(call.aux.begin(), call.aux.end());
+    nodes_.back().draw = pending->draw;
+  }
   for (size_t i = 0; i < call.out.size(); ++i) {
     if (call.req == OpReqType::kNullOp) {  // a new version of the same elements
       const auto found = memory_.find(call.out[i].var());
@@ -282,6 +285,7 @@ void Tape::AfterCall(const InvokedCall& call) {
       value = AddCall("_plus", {}, {pending->before[i], value});
     Write(call.out[i], value);
   }
+  if (pending) return;
   for (const NDArray& array : call.aux) Write(array, {});
 }
 

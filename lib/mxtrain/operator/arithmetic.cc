@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operator/arithmetic.h"
 
+#include "mxtrain/operator/define_arithmetic.h"
 #include "mxtrain/operator/imperative.h"
 
 namespace mxtrain {
@@ -32,17 +33,6 @@ NDArray operator-(const NDArray& a) {
   return Invoke("negative", {&a, 1})[0];
 }
 
-// With a number on the left, `reversed` is the operator that takes it as its second operand.
-#define MXTRAIN_PURE(symbol, name, reversed)                    \
-  NDArray operator symbol(const NDArray& a, const NDArray& b) { \
-    return Binary(name, a, b);                                  \
-  }                                                             \
-  NDArray operator symbol(const NDArray& a, double b) {         \
-    return Binary(name "_scalar", a, b);                        \
-  }                                                             \
-  NDArray operator symbol(double a, const NDArray& b) {         \
-    return Binary(reversed "_scalar", b, a);                    \
-  }
 #define MXTRAIN_IN_PLACE(symbol, name)                     \
   NDArray& operator symbol(NDArray& a, const NDArray& b) { \
     CallInPlace(name, a, b);                               \
@@ -59,24 +49,20 @@ NDArray operator-(const NDArray& a) {
     return a symbol b;                                     \
   }
 
-MXTRAIN_PURE(+, "_plus", "_plus")
-MXTRAIN_PURE(-, "_minus", "_rminus")
-MXTRAIN_PURE(*, "_mul", "_mul")
-MXTRAIN_PURE(/, "_div", "_rdiv")
+MXTRAIN_DEFINE_ARITHMETIC(NDArray)
 
 MXTRAIN_IN_PLACE(+=, "_plus")
 MXTRAIN_IN_PLACE(-=, "_minus")
 MXTRAIN_IN_PLACE(*=, "_mul")
 MXTRAIN_IN_PLACE(/=, "_div")
 
-MXTRAIN_PURE(==, "_equal", "_equal")
-MXTRAIN_PURE(!=, "_not_equal", "_not_equal")
-MXTRAIN_PURE(<, "_lesser", "_greater")
-MXTRAIN_PURE(<=, "_lesser_equal", "_greater_equal")
-MXTRAIN_PURE(>, "_greater", "_lesser")
-MXTRAIN_PURE(>=, "_greater_equal", "_lesser_equal")
+MXTRAIN_DEFINE_OPERATOR(NDArray, ==, "_equal", "_equal")
+MXTRAIN_DEFINE_OPERATOR(NDArray, !=, "_not_equal", "_not_equal")
+MXTRAIN_DEFINE_OPERATOR(NDArray, <, "_lesser", "_greater")
+MXTRAIN_DEFINE_OPERATOR(NDArray, <=, "_lesser_equal", "_greater_equal")
+MXTRAIN_DEFINE_OPERATOR(NDArray, >, "_greater", "_lesser")
+MXTRAIN_DEFINE_OPERATOR(NDArray, >=, "_greater_equal", "_lesser_equal")
 
-#undef MXTRAIN_PURE
 #undef MXTRAIN_IN_PLACE
 
 }  // namespace mxtrain

@@ -41,7 +41,9 @@ Call MakeCall(std::string_view op, std::span<const NDArray> in, std::span<const 
   if (!first)
     Throw(ErrorKind::kConfig, "{} takes no input; use InvokeInto with an output array", op);
   const OpReqType planned = req == OpReqType::kWriteInplace ? OpReqType::kWriteTo : req;
-  return {op, params, in, aux, out, planned, first->runtime(), first->ctx()};
+  Call call{op, params, in, aux, out, planned, first->runtime(), first->ctx()};
+  call.is_train = this_threads_listener != nullptr;
+  return call;
 }
 
 [[noreturn]] void RefuseOverlap(std::string_view op, const char* what) {
@@ -59,16 +61,21 @@ void CheckOutputs(std::string_view op, std::span<const NDArray> out) {
 // One call to the engine: the arrays that the operator gets, and its resources.
 class Invocation {
  public:
-  Invocation(const Call& call, std::shared_ptr<CallPlan> plan)
+  // `draws`: none for the next numbers of calls. `keeps_states`: works on copies of the auxiliary
+  // states.
+  Invocation(const Call& call, std::shared_ptr<CallPlan> plan,
+             const std::optional<CallDraws>& draws = {}, bool keeps_states = false)
       : plan_(std::move(plan)), runtime_(call.runtime), ctx_(call.ctx) {
     if (plan_->takes_scalar()) scalar_ = call.params.Scalar();
     for (size_t i = 0; i < call.in.size(); ++i)
       in_.push_back(call.in[i].ToLayout(plan_->plan().in[i]));
-    for (size_t i = 0; i < call.aux.size(); ++i)
-      aux_.push_back(call.aux[i].ToLayout(plan_->plan().aux[i]));
+    for (size_t i = 0; i < call.aux.size(); ++i) {
+      const NDArray aux = keeps_states ? call.aux[i].Copy(ctx_) : call.aux[i];
+      aux_.push_back(aux.ToLayout(plan_->plan().aux[i]));
+    }
     for (size_t i = 0; i < plan_->out().size(); ++i) AddOutput(call, i);
     CheckOverlaps();
-    AddScratch();
+    AddScratch(draws);
   }
 
   const std::vector<NDArray>& in() const { return in_; }
@@ -88,7 +95,7 @@ class Invocation {
   void AddOutput(const Call& call, size_t i);
   void BreakAlias(size_t output);
   void CheckOverlaps() const;
-  void AddScratch();
+  void AddScratch(const std::optional<CallDraws>& draws);
 
   std::shared_ptr<CallPlan> plan_;
   Runtime& runtime_;
@@ -100,6 +107,7 @@ class Invocation {
   int64_t scratch_bytes_ = 0;
   std::vector<int64_t> space_at_;  // byte offset in these of each request
   RandomState random_;
+  uint64_t stream_ = 0;  // of the first request of random numbers
   bool draws_ = false;
 
   // State of Run, reused by the next one.
@@ -148,7 +156,7 @@ void Invocation::CheckOverlaps() const {
   }
 }
 
-void Invocation::AddScratch() {
+void Invocation::AddScratch(const std::optional<CallDraws>& draws) {
   int64_t bytes = RoundUp(plan_->plan().forward_workspace, kBufferAlignment);
   for (const ResourceRequest& request : plan_->resources()) {
     space_at_.push_back(bytes);
@@ -159,7 +167,9 @@ void Invocation::AddScratch() {
     if (ctx_.type == DeviceType::kGPU) bytes += RoundUp(kRandomStateBytes, kBufferAlignment);
   }
   scratch_bytes_ = bytes;
-  if (draws_) random_ = runtime_.resources().NextCall();
+  if (!draws_) return;
+  random_ = draws ? draws->state : runtime_.resources().NextCall();
+  stream_ = StreamOf(draws ? draws->name : plan_->name());
 }
 
 void Invocation::Run(RunContext run_ctx) {
@@ -180,7 +190,7 @@ void Invocation::Run(RunContext run_ctx) {
     resource.who = plan_->name();
     if (request.type == ResourceRequest::kRandom) {
       resource.random = &random_;
-      resource.stream = StreamAmong(StreamOf(plan_->name()), /*net=*/0, draws++);
+      resource.stream = StreamAmong(stream_, /*net=*/0, draws++);
       if (ctx_.type == DeviceType::kGPU) {
         void* const on_device = scratch + space_at_[i];
         runtime_.backend(ctx_).PutBytes(run_ctx, &random_, on_device, kRandomStateBytes);
@@ -201,6 +211,7 @@ void Invocation::Run(RunContext run_ctx) {
   blobs(aux_, &aux_blobs_);
   const int64_t workspace = plan_->plan().forward_workspace;
   OpContext ctx;
+  ctx.is_train = plan_->is_train();
   ctx.run_ctx = run_ctx;
   ctx.requested = requested_;
   ctx.workspace = {workspace > 0 ? scratch : nullptr, TShape{workspace}, DType::kUint8, {}, ctx_};
@@ -297,8 +308,10 @@ class Announcement {
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
 
-  void Before() const {
-    if (listener_) listener_->BeforeCall(call_);
+  // Whether the call keeps its auxiliary states.
+  bool Before() const { return listener_ && listener_->BeforeCall(call_); }
+  std::optional<CallDraws> OwnDraws() const {
+    return listener_ && call_.draws ? listener_->DrawsOf(call_) : std::nullopt;
   }
   void After(std::span<const NDArray> results) {
     if (call_.out.empty()) call_.out = results;
@@ -322,11 +335,12 @@ std::vector<NDArray> Start(const Call& call, int priority) {
   const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
   if (plan->lowered()) return StartLowered(call, *plan, priority);
   Announcement announcement(call, *plan);
-  announcement.Before();
-  Invocation invocation(call, plan);
+  const bool keeps_states = announcement.Before();
+  Invocation invocation(call, plan, announcement.OwnDraws(), keeps_states);
   invocation.Push(priority);
   // Converted outputs are copied back to the caller's arrays.
-  for (size_t i = 0; i < call.aux.size(); ++i) NDArray(call.aux[i]).CopyFrom(invocation.aux()[i]);
+  for (size_t i = 0; i < call.aux.size() && !keeps_states; ++i)
+    NDArray(call.aux[i]).CopyFrom(invocation.aux()[i]);
   for (size_t i = 0; i < call.out.size(); ++i) {
     if (call.req != OpReqType::kNullOp) NDArray(call.out[i]).CopyFrom(invocation.out()[i]);
   }
@@ -388,7 +402,8 @@ struct PreparedCall::Impl {
   Invocation::Vars vars;
 
   void Prepare() {
-    const Call call = MakeCall(op, in, aux, out, req, params);
+    Call call = MakeCall(op, in, aux, out, req, params);
+    call.is_train = false;  // as its pushes without a listener
     const std::shared_ptr<CallPlan> plan = imperative::PlanOf(call);
     if (plan->lowered()) return;
     const auto lie_as = [](const std::vector<NDArray>& arrays, const auto& layout_of) {

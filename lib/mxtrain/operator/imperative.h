@@ -14,6 +14,7 @@
 
 #include "mxtrain/ndarray/ndarray.h"
 #include "mxtrain/operator/registry.h"
+#include "mxtrain/resource/random_state.h"
 
 namespace mxtrain {
 
@@ -64,13 +65,23 @@ struct InvokedCall {
   bool draws;                    // random numbers
 };
 
-// Told of the calls that one thread makes, as a recording of a program is (autograd/autograd.h).
-// Calls made inside are told to nobody.
+// The random numbers of a call: those of a layer of this name in the step that `state` names.
+struct CallDraws {
+  RandomState state;
+  std::string name;
+};
+
+// Told of the calls that one thread makes, as a recording of a program is (autograd/autograd.h),
+// which are in training mode (OpContext::is_train) then; others are in evaluation mode. Calls made
+// inside are told to nobody.
 class MXTRAIN_API CallListener {
  public:
   virtual ~CallListener() = default;
-  // Before a valid call pushes anything. May throw to refuse it, and may push.
-  virtual void BeforeCall(const InvokedCall& call) = 0;
+  // Before a valid call pushes anything. May throw to refuse it, and may push. Whether the call
+  // leaves its auxiliary states as they are: what runs it again will change them.
+  virtual bool BeforeCall(const InvokedCall& call) = 0;
+  // Of one that draws, after BeforeCall. None: numbers of its own, as without a listener.
+  virtual std::optional<CallDraws> DrawsOf(const InvokedCall&) { return std::nullopt; }
   // After everything is pushed.
   virtual void AfterCall(const InvokedCall& call) = 0;
 };

@@ -93,8 +93,8 @@ void AppendParam(std::string* key, const CallParam& param) {
 
 // For any scalar, the key of the plans that take it.
 std::string KeyOf(const Call& call, bool any_scalar) {
-  std::string key = format("{}@{}:{}:{}", call.op, static_cast<int>(call.ctx.type), call.ctx.id,
-                           static_cast<int>(call.req));
+  std::string key = format("{}@{}:{}:{}{}", call.op, static_cast<int>(call.ctx.type), call.ctx.id,
+                           static_cast<int>(call.req), call.is_train ? "t" : "");
   if (any_scalar) {
     key += "|scalar";
   } else {
@@ -160,7 +160,7 @@ Kwargs WithCount(const Call& call, const OperatorRegistry& registry) {
 
 }  // namespace
 
-CallPlan::CallPlan(const Call& call) {
+CallPlan::CallPlan(const Call& call) : is_train_(call.is_train) {
   const OperatorRegistry& registry = call.runtime.operators();
   const std::shared_ptr<const OperatorProperty> property =
       registry.Create(call.op, WithCount(call, registry));
@@ -212,6 +212,7 @@ void CallPlan::Choose(const Call& call, const OperatorProperty& property) {
   PlanRequest request;
   request.ctx = call.ctx;
   request.threads = backend.threads();
+  request.is_train = call.is_train;
   request.in = in_;
   request.out = out_;
   request.aux = aux_;

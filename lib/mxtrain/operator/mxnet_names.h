@@ -25,6 +25,7 @@
       break;                                  \
   }
 
-// In a function MXTRAIN_OPERATOR(id, registry).
-#define MXNET_REGISTER_OP_PROPERTY(name, Property) MXTRAIN_REGISTER_OP_PROPERTY(name, Property)
+// In a function MXTRAIN_OPERATOR(id, registry). For the device of the source.
+#define MXNET_REGISTER_OP_PROPERTY(name, Property) \
+  MXTRAIN_REGISTER_OP_PROPERTY_ON(name, Property, ::mxtrain::mxnet::XPU::kDevMask)
 #define MXNET_REGISTER_SIMPLE_OP(name, DEV) MXTRAIN_REGISTER_SIMPLE_OP(name, DEV)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "mxtrain/operator/plans.h"
 
@@ -11,6 +12,7 @@ namespace mxtrain::mxnet {
 struct OpPropertyEntry::State {
   std::string name, description;
   std::vector<FieldInfo> fields;
+  std::set<DeviceType> devices;  // with a kernel
 };
 
 namespace {
@@ -95,11 +97,11 @@ std::vector<int> Ids(int first, int count) {
 class AdaptedProperty final : public mxtrain::OperatorProperty {
  public:
   using State = OpPropertyEntry::State;
-  AdaptedProperty(std::shared_ptr<const State> state,
-                  std::shared_ptr<mxnet::OperatorProperty> property)
+  AdaptedProperty(std::shared_ptr<State> state, std::shared_ptr<mxnet::OperatorProperty> property)
       : state_(std::move(state)), property_(std::move(property)) {}
 
   std::shared_ptr<const mxnet::OperatorProperty> property() const { return property_; }
+  const std::shared_ptr<State>& state() const { return state_; }
 
   std::string TypeString() const override { return state_->name; }
   std::string Description() const override { return state_->description; }
@@ -210,12 +212,25 @@ class AdaptedProperty final : public mxtrain::OperatorProperty {
     return pairs;
   }
 
-  std::shared_ptr<const State> state_;
+  std::shared_ptr<State> state_;
   std::shared_ptr<mxnet::OperatorProperty> property_;  // shared with plans
 };
 
+using MakeProperty = std::function<std::unique_ptr<OperatorProperty>()>;
+
+// With the same parameters.
+std::shared_ptr<const OperatorProperty> Remade(const OperatorProperty& property,
+                                               const MakeProperty& make) {
+  const std::map<std::string, std::string> params = property.GetParams();
+  std::shared_ptr<OperatorProperty> made = make();
+  made->Init({params.begin(), params.end()});
+  return made;
+}
+
+// `make`: of the property that creates operators for the kernel's device; empty: the operator's
+// own.
 Expected<Plan, Refusal> MakePlan(const mxtrain::OperatorProperty& base, const PlanRequest& request,
-                                 Backend&) {
+                                 const MakeProperty& make) {
   const auto& adapted = static_cast<const AdaptedProperty&>(base);
   std::vector<TShape> in;
   for (const TensorSpec& spec : request.in) in.push_back(spec.shape);
@@ -226,7 +241,9 @@ Expected<Plan, Refusal> MakePlan(const mxtrain::OperatorProperty& base, const Pl
                       base.ForwardResource(in).size(),
                       base.BackwardResource(in).size()};
   Plan plan = PlainPlan(base, request);
-  plan.make = [property = adapted.property(), name = base.TypeString(), ctx = request.ctx, counts] {
+  const std::shared_ptr<const OperatorProperty> property =
+      make ? Remade(*adapted.property(), make) : adapted.property();
+  plan.make = [property, name = base.TypeString(), ctx = request.ctx, counts] {
     std::unique_ptr<Operator> op(property->CreateOperator(ctx));
     if (!op) {
       Throw(ErrorKind::kConfig, "{}: CreateOperator returned no operator for {}", name,
@@ -284,18 +301,35 @@ OpPropertyEntry& OpPropertyEntry::add_arguments(std::vector<FieldInfo> fields) {
 }
 
 OpPropertyEntry RegisterOpProperty(OperatorRegistry& registry, const std::string& name,
-                                   std::function<std::unique_ptr<OperatorProperty>()> make) {
+                                   MakeProperty make, DeviceType device) {
   // Kernels are found by the TypeString.
   if (const std::string own = make()->TypeString(); own != name) {
     Throw(ErrorKind::kConfig, "operator {}: its TypeString is '{}'; it must be the registered name",
           name, own);
   }
+  const auto add_kernel = [&](const MakeProperty& for_device) {
+    const char* const kernel = device == DeviceType::kCPU ? OnCpu::kKernelName : "mxnet";
+    registry.AddKernel({name, device, kernel, kRefRank,
+                        OfFloats([for_device](const mxtrain::OperatorProperty& property,
+                                              const PlanRequest& request, Backend&) {
+                          return MakePlan(property, request, for_device);
+                        })});
+  };
+  if (registry.Has(name)) {
+    const std::unique_ptr<mxtrain::OperatorProperty> first = registry.CreateUninitialized(name);
+    const auto* adapted = dynamic_cast<const AdaptedProperty*>(first.get());
+    if (adapted && adapted->state()->devices.insert(device).second) {
+      add_kernel(make);
+      return OpPropertyEntry(adapted->state());
+    }
+  }
   const auto state = std::make_shared<OpPropertyEntry::State>();
   state->name = name;
+  state->devices = {device};
   registry.AddProperty(name, {}, [state, make = std::move(make)] {
     return std::make_unique<AdaptedProperty>(state, make());
   });
-  registry.AddKernel(LastKernel<OnCpu>(name, MakePlan));
+  add_kernel({});
   return OpPropertyEntry(state);
 }
 

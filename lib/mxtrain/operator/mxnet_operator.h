@@ -16,7 +16,13 @@
 //         .add_arguments(mxtrain::mxnet::op::ScaleParam::Describe());
 //   }
 //
-// Such an operator has one kernel, `ref` on the CPU, with plain arrays of one floating type.
+// Such an operator has one kernel, `ref` on the CPU, with plain arrays of one floating type. A .cu
+// beside the source may register the property once more for GPUs (mxnet_names.cuh); there
+// CreateOperator makes an operator whose arrays are in the memory of the GPU:
+//
+//   MXTRAIN_OPERATOR(scale_cuda, registry) {
+//     MXNET_REGISTER_OP_PROPERTY(scale, mxtrain::mxnet::op::ScaleProp<mxtrain::mxnet::XPU>);
+//   }
 #include <functional>
 #include <map>
 #include <memory>
@@ -105,19 +111,28 @@ class MXTRAIN_API OpPropertyEntry {
   std::shared_ptr<State> state_;
 };
 
-// Adds the operator and its kernel. Throws kConfig if the name is taken, or is not the TypeString.
-MXTRAIN_API OpPropertyEntry
-RegisterOpProperty(OperatorRegistry& registry, const std::string& name,
-                   std::function<std::unique_ptr<OperatorProperty>()> make);
+// Adds the operator and its kernel on a kind of device, whose operators `make`'s property creates.
+// A second registration, of another kind of device, adds a kernel to the same operator: shapes,
+// requests and in-place pairs are those of the first one's property, which takes its parameters by
+// name and text, as GetParams of the first gives them. Throws kConfig if the name is taken, or is
+// not the TypeString.
+MXTRAIN_API OpPropertyEntry RegisterOpProperty(
+    OperatorRegistry& registry, const std::string& name,
+    std::function<std::unique_ptr<OperatorProperty>()> make, DeviceType device = DeviceType::kCPU);
 
 }  // namespace mxtrain::mxnet
 
-// In a function MXTRAIN_OPERATOR(id, registry), whose second argument has this name.
-#define MXTRAIN_REGISTER_OP_PROPERTY(name, Property)                                 \
-  ::mxtrain::mxnet::RegisterOpProperty(                                              \
-      registry, #name, []() -> std::unique_ptr<::mxtrain::mxnet::OperatorProperty> { \
-        return std::make_unique<Property>();                                         \
-      })
+// In a function MXTRAIN_OPERATOR(id, registry), whose second argument has this name. The second
+// form: on a kind of device.
+#define MXTRAIN_REGISTER_OP_PROPERTY(name, Property) \
+  MXTRAIN_REGISTER_OP_PROPERTY_ON(name, Property, ::mxtrain::DeviceType::kCPU)
+#define MXTRAIN_REGISTER_OP_PROPERTY_ON(name, Property, device)     \
+  ::mxtrain::mxnet::RegisterOpProperty(                             \
+      registry, #name,                                              \
+      []() -> std::unique_ptr<::mxtrain::mxnet::OperatorProperty> { \
+        return std::make_unique<Property>();                        \
+      },                                                            \
+      device)
 
 // The same for a SimpleOp; `XPU`, the device of the source, is named by set_function.
 #define MXTRAIN_REGISTER_SIMPLE_OP(name, XPU) ::mxtrain::mxnet::SimpleOp(registry, #name)

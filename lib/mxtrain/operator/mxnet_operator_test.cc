@@ -5,9 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "mxtrain/operator/imperative.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::mxnet {
@@ -364,6 +366,57 @@ TEST_CASE("mistakes in a property are named") {
   const auto no_backward = Make(*With(WrongProp::kNoBackward));
   CHECK_THROWS_WITH_AS(no_backward->Backward({{}, {}, {}, {}, {}, {}, {}}),
                        "this operator has no Backward, but a gradient needs it", Error);
+}
+
+// Counts the calls of its operators, by the device that they were created for.
+class DeviceOfProp final : public NoiseProp {
+ public:
+  static std::atomic<int> on_cpu, on_gpu;
+
+  std::string TypeString() const override { return "device_of"; }
+  std::vector<ResourceRequest> ForwardResource(const std::vector<TShape>&) const override {
+    return {};
+  }
+  Operator* CreateOperator(Context ctx) const override {
+    class Where final : public Operator {
+     public:
+      explicit Where(Context made_for) : on_gpu_(made_for.type == DeviceType::kGPU) {}
+      void Forward(const OpContext& ctx, const std::vector<TBlob>&, const std::vector<OpReqType>&,
+                   const std::vector<TBlob>& out_data, const std::vector<TBlob>&) override {
+        CHECK(out_data[0].ctx.type == (on_gpu_ ? DeviceType::kGPU : DeviceType::kCPU));
+        CHECK((ctx.run_ctx.get_stream<gpu>() != nullptr) == on_gpu_);
+        ++(on_gpu_ ? on_gpu : on_cpu);
+      }
+
+     private:
+      const bool on_gpu_;
+    };
+    return new Where(ctx);
+  }
+};
+std::atomic<int> DeviceOfProp::on_cpu, DeviceOfProp::on_gpu;
+
+TEST_CASE("a property that is registered for GPUs too has a kernel there") {
+  for (const bool gpu_first : {false, true}) {
+    const auto runtime = test::NewFakeGpuRuntimeWithout({}, {}, [&](OperatorRegistry* to) {
+      OperatorRegistry& registry = *to;
+      if (gpu_first) MXTRAIN_REGISTER_OP_PROPERTY_ON(device_of, DeviceOfProp, gpu::kDevMask);
+      MXTRAIN_REGISTER_OP_PROPERTY(device_of, DeviceOfProp).describe("where it computes");
+      if (!gpu_first) MXTRAIN_REGISTER_OP_PROPERTY_ON(device_of, DeviceOfProp, gpu::kDevMask);
+      CHECK_THROWS_WITH_AS(MXTRAIN_REGISTER_OP_PROPERTY_ON(device_of, DeviceOfProp, gpu::kDevMask),
+                           doctest::Contains("the name 'device_of' is already taken"), Error);
+    });
+    CHECK(runtime->operators().Create("device_of", {})->Description() == "where it computes");
+    CHECK(runtime->operators().Kernels("device_of", DeviceType::kGPU).size() == 1);
+    DeviceOfProp::on_cpu = DeviceOfProp::on_gpu = 0;
+    for (const Context ctx : {Context::cpu(), Context::gpu(0), Context::gpu(0)}) {
+      const NDArray x = NDArray::Zeros(*runtime, {2}, DType::kFloat32, ctx);
+      Invoke("device_of", {&x, 1});
+    }
+    runtime->engine().WaitForAll();
+    CHECK(DeviceOfProp::on_cpu == 1);
+    CHECK(DeviceOfProp::on_gpu == 2);
+  }
 }
 
 TEST_CASE("a name that is taken is refused") {

@@ -155,6 +155,7 @@ Trainer::Impl::Impl(Runtime& on, TrainOptions given, DataIter& training, DataIte
 void Trainer::Impl::Bind(bool with_freeze, std::optional<int64_t> unfrozen_step) {
   batches.reset();
   updates.reset();
+  watch.reset();
   net.reset();
   features.reset();
   frozen = with_freeze;
@@ -176,9 +177,22 @@ void Trainer::Impl::Bind(bool with_freeze, std::optional<int64_t> unfrozen_step)
   if (features) part = {features->head(), features->args(), features->auxs()};
   net = std::make_unique<BoundNet>(runtime, options, std::move(part), TrainData(),
                                    features ? features->val() : val);
+  Watch();
   updates = std::make_unique<ParameterUpdates>(runtime, options, *net, rescale_grad.factor,
                                                unfrozen_step);
   batches = std::make_unique<BatchesInFlight>(runtime, options.workers, TrainData(), scores);
+}
+
+// What a pattern matches may begin to learn only later, when its misspelling ends no run any more.
+void Trainer::Impl::Watch() {
+  if (!options.watch.show) return;
+  watch = std::make_unique<StepWatch>(options.watch, net->first(), net->args(), net->auxs());
+  try {
+    watch->RequireMatch();
+  } catch (const Error& e) {
+    if (!options.freeze.Unfreezes()) throw;
+    runtime.log("train").Warning("{}{}", e.what(), frozen ? ", while layers are frozen" : "");
+  }
 }
 
 void Trainer::Impl::Unfreeze() {

@@ -26,6 +26,7 @@
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/evaluation.h"
 #include "mxtrain/train/events.h"
+#include "mxtrain/train/watch.h"
 #include "mxtrain/train/weights.h"
 
 namespace mxtrain {
@@ -113,6 +114,8 @@ struct TrainOptions : BindOptions {
   std::string checkpoint_folder;  // "": nothing is saved
   int64_t report_steps = 0;       // steps between OnStep events; 0: by time
   double report_seconds = 0.2;    // minimum time between OnStep events
+  // Throws kConfig for a pattern without a match; warns instead if parameters learn later.
+  WatchOptions watch;
 };
 
 // Why a run ended: epochs or steps done, stop flag, EarlyStop's patience, time_limit_seconds,

@@ -175,10 +175,14 @@ void Trainer::Impl::Step(const DataBatch& batch) {
   batches->Begin();
   const auto begin = RunClock::Time::now();
   if (options.grad_accum > 1 && batches_of_step == 0) updates->ZeroGradients();
-  net->Step(batch);
-  const bool whole = ++batches_of_step == options.grad_accum;
   const int64_t step = progress.state().step;
+  const bool shown = watch && batches_of_step == 0;
+  if (shown) watch->BeginBatch(step + 1);
+  net->Step(batch);
+  if (shown) watch->EndBatch();
+  const bool whole = ++batches_of_step == options.grad_accum;
   if (whole) updates->Push(step, LearningRate(progress.Position()));
+  if (whole && watch) watch->EndStep(step + 1);
   batches->End(batch, *net, *updates, whole, step);
   push_seconds += RunClock::SecondsSince(begin);
   progress.AddBatch(batch.count * ranks.size());

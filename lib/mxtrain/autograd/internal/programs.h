@@ -33,13 +33,14 @@ class Programs {
  private:
   // The part of a tape that leads to the heads.
   struct Part;
-  // Its executor. Attached arrays are bound to it; all others are inputs.
+  // Its executor. Attached arrays and auxiliary states are bound to it; all others are inputs.
   struct Program {
     std::string key;
     Context ctx;
     std::unique_ptr<Executor> executor;
     std::vector<size_t> inputs;      // of the executor, as places in Part::nodes
     std::vector<int64_t> variables;  // their ids
+    std::vector<NDArray> aux;        // auxiliary states, each once; bound like attached arrays
   };
 
   Program Bind(const Part& part, Context ctx) MXTRAIN_REQUIRES(mutex_);

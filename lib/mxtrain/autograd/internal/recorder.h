@@ -22,7 +22,8 @@ class Recorder final : public CallListener {
   std::shared_ptr<Tape> tape() const;
   void ReleaseTape();
 
-  void BeforeCall(const InvokedCall& call) override;
+  bool BeforeCall(const InvokedCall& call) override;
+  std::optional<CallDraws> DrawsOf(const InvokedCall& call) override;
   void AfterCall(const InvokedCall& call) override;
 
  private:

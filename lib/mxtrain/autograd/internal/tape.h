@@ -6,9 +6,12 @@
 // An array is not a value: it may be overwritten, in place or in part. So the tape knows for each
 // allocation that it has seen which value each region of it holds now. The version of the engine's
 // variable tells whether anything else has written the allocation since the tape last looked.
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -32,6 +35,9 @@ struct TapeNode {
   std::string op;  // of kCall
   Kwargs kwargs;
   std::vector<Value> in;
+  std::vector<NDArray> aux;  // auxiliary states, which Backward changes
+  // Which one this is of the calls of `op` that draw random numbers; -1: it draws none.
+  int draw = -1;
 
   std::shared_ptr<Variable> variable;  // of kVariable
   NDArray array;                       // of kVariable and kConstant; of the latter maybe a copy
@@ -49,8 +55,12 @@ class Tape {
   Runtime& runtime() const { return state_.runtime(); }
   const std::vector<TapeNode>& nodes() const { return nodes_; }
 
+  // The random numbers of its calls, which Backward draws again.
+  const std::optional<RandomState>& random() const { return random_; }
+
   // As of CallListener.
-  void BeforeCall(const InvokedCall& call);
+  bool BeforeCall(const InvokedCall& call);
+  std::optional<CallDraws> DrawsOf(const InvokedCall& call);
   void AfterCall(const InvokedCall& call);
   // The recorded result that the array holds now, or a view of it; none if it holds something else.
   Value ResultIn(const NDArray& array);
@@ -71,6 +81,7 @@ class Tape {
   struct Pending {
     std::vector<Value> in;
     std::vector<Value> before;  // the outputs of a call that adds to them
+    int draw = -1;              // as of TapeNode
   };
 
   bool IsConstant(const Region& region) const;
@@ -95,6 +106,11 @@ class Tape {
   // The regions own their allocations, so no variable of the engine is used again meanwhile.
   std::unordered_map<engine::VarHandle, Memory> memory_;
   std::optional<Pending> pending_;
+  std::optional<RandomState> random_;  // of the first recorded call that draws, and all others
+  std::map<std::string, int, std::less<>> draws_;  // recorded calls that draw, by operator
 };
+
+// The name under which a recorded call draws, and its layer in the program that Backward runs.
+std::string NameOfDraw(std::string_view op, int draw);
 
 }  // namespace mxtrain::autograd

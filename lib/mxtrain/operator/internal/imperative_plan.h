@@ -26,6 +26,7 @@ struct Call {
   OpReqType req = OpReqType::kWriteTo;  // of the visible outputs; not kWriteInplace
   Runtime& runtime;
   Context ctx;
+  bool is_train = false;
 };
 
 // Immutable except for the pool of operators, which has its own lock.
@@ -39,6 +40,7 @@ class CallPlan {
   const Plan& plan() const { return plan_; }
   // Whether the call gives OpContext::scalar, if it has CallParams::Scalar.
   bool takes_scalar() const { return takes_scalar_; }
+  bool is_train() const { return is_train_; }
   int num_visible() const { return num_visible_; }
   const std::vector<TensorSpec>& out() const {
     return out_;
@@ -59,7 +61,7 @@ class CallPlan {
 
   const char* name_ = "";
   int num_visible_ = 0;
-  bool takes_scalar_ = false;
+  bool takes_scalar_ = false, is_train_ = false;
   std::vector<TensorSpec> in_, out_, aux_;
   std::vector<ResourceRequest> resources_;
   std::optional<Lowering> lowered_;

@@ -12,6 +12,7 @@
 #include "mxtrain/train/internal/parameter_updates.h"
 #include "mxtrain/train/internal/ranks.h"
 #include "mxtrain/train/internal/run_progress.h"
+#include "mxtrain/train/internal/step_watch.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain {
@@ -32,6 +33,7 @@ struct Trainer::Impl {
   // Binds for a run in which options.freeze is in force, or no longer; arrays are as initialized.
   // `unfrozen_step`: as in ParameterUpdates.
   void Bind(bool frozen, std::optional<int64_t> unfrozen_step = std::nullopt);
+  void Watch();
   // Between two epochs: what was frozen learns from here on.
   void Unfreeze();
   void BindUnfrozen();
@@ -84,6 +86,7 @@ struct Trainer::Impl {
   bool frozen = false;                     // whether options.freeze is in force
   std::unique_ptr<FeatureCache> features;  // of a net whose first layers are computed once
   std::unique_ptr<BoundNet> net;
+  std::unique_ptr<StepWatch> watch;  // null if nothing is watched
   std::unique_ptr<ParameterUpdates> updates;
   std::unique_ptr<BatchesInFlight> batches;
 };
