@@ -125,6 +125,7 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
   if (const std::optional<int64_t> channels = ImageChannels(source, net.inputs))
     kwargs.emplace_back("channels", params::Print(*channels));
   kwargs.emplace_back("exact_decode", params::Print(data.exact_decode || whole));
+  kwargs.emplace_back("bits", params::Print(data.bits));
   kwargs.emplace_back("cache", in_order || data.cache == "features" ? "none" : data.cache);
   kwargs.emplace_back("cache_bytes", params::Print(data.cache_bytes.bytes));
   if (pass == Pass::kTraining) {

@@ -58,7 +58,7 @@ auto OrRefusal(F&& load) -> decltype(load()) {
 void ReleaseLarge(LoaderScratch* scratch) {
   constexpr size_t kKept = size_t{64} << 20;
   const auto release = [](Image* image) {
-    if (image->pixels.capacity() > kKept) *image = Image();
+    if (image->pixels.capacity() + 2 * image->deep.capacity() > kKept) *image = Image();
   };
   release(&scratch->image);
   release(&scratch->spare);
@@ -77,6 +77,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
   const std::vector<FieldSpec>& fields = source_->data_fields();
   if (std::any_of(fields.begin(), fields.end(), IsImage)) {
     augmenter_ = std::make_unique<Augmenter>(transforms, ChannelsOf(fields, options.channels));
+    if (options.bits > 8) augmenter_->RequireDeep();
   } else if (!transforms.empty()) {
     Throw(ErrorKind::kConfig, "transforms work on images, but the data are numbers: remove '{}'",
           transforms[0].name);
@@ -262,6 +263,7 @@ std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldV
   DecodeOptions options;
   options.channels = augmenter_->channels();
   options.exact = options_.exact_decode;
+  options.bits = options_.bits;
   options.to_end = to_end;
   options.part = [&](int height, int width) {
     *steps = augmenter_->Begin(height, width, random, 0, last);
@@ -328,8 +330,7 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, bool to_end,
                               &steps, &frame))
       return refusal;
     augmenter_->ToImage(steps, scratch->image, frame, &scratch->image, &scratch->spare);
-    cached.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
-    std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), cached.pixels.begin());
+    cached = scratch->image;
   }
   for (size_t i = 0; i < sample.labels.size(); ++i)
     example->labels[i].assign(sample.labels[i].values.begin(), sample.labels[i].values.end());

@@ -8,6 +8,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <csetjmp>
 #include <cstdlib>
@@ -95,8 +96,8 @@ class PngReader : public PngCodec {
   PngReader() = default;
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  // Before alpha is composed: 1 to 4 channels.
-  std::optional<Refusal> Read(std::string_view bytes, Image* image);
+  // Before alpha is composed: 1 to 4 channels; `deep`: with 16 bits.
+  std::optional<Refusal> Read(std::string_view bytes, bool deep, Image* image);
 
  private:
   static void OnHeader(png_structp png, png_infop);
@@ -109,6 +110,7 @@ class PngReader : public PngCodec {
   bool HasAllRows() const;
 
   bool ended_ = false;
+  bool deep_ = false;
   size_t left_ = 0;         // bytes after the header
   Image* image_ = nullptr;  // has its size once the header is read
 };
@@ -117,7 +119,11 @@ class PngReader : public PngCodec {
 // image can be allocated.
 void PngReader::OnHeader(png_structp png, png_infop info) {
   png_set_expand(png);
-  png_set_strip_16(png);
+  if (!static_cast<PngReader*>(png_get_progressive_ptr(png))->deep_) {
+    png_set_strip_16(png);
+  } else if (std::endian::native == std::endian::little) {
+    png_set_swap(png);
+  }
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
   static_cast<PngReader*>(png_get_progressive_ptr(png))->left_ = png_process_data_pause(png, 0);
@@ -125,7 +131,13 @@ void PngReader::OnHeader(png_structp png, png_infop info) {
 
 void PngReader::OnRow(png_structp png, png_bytep row, png_uint_32 y, int) {
   Image* const image = static_cast<PngReader*>(png_get_progressive_ptr(png))->image_;
-  if (row) png_progressive_combine_row(png, image->row(static_cast<int>(y)), row);
+  if (!row) return;
+  const size_t samples = static_cast<size_t>(image->width) * static_cast<size_t>(image->channels);
+  png_progressive_combine_row(png,
+                              image->is_deep()
+                                  ? reinterpret_cast<png_bytep>(image->deep.data() + y * samples)
+                                  : image->row(static_cast<int>(y)),
+                              row);
 }
 
 std::optional<Refusal> PngReader::Give(std::string_view bytes) {
@@ -146,7 +158,8 @@ bool PngReader::HasAllRows() const {
   return png_get_current_row_number(png_) == png_get_image_height(png_, info_);
 }
 
-std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
+std::optional<Refusal> PngReader::Read(std::string_view bytes, bool deep, Image* image) {
+  deep_ = deep;
   const bool good = Guarded([&] {
     png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, self(), OnError, OnWarning, self(),
                                     Allocate, Free);
@@ -163,9 +176,10 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
   image_ = image;
   if (auto refusal = Give(bytes)) return refusal;
   if (left_ > 0) {
-    image->Resize(static_cast<int>(png_get_image_height(png_, info_)),
-                  static_cast<int>(png_get_image_width(png_, info_)),
-                  png_get_channels(png_, info_));
+    const int height = static_cast<int>(png_get_image_height(png_, info_)),
+              width = static_cast<int>(png_get_image_width(png_, info_)),
+              channels = png_get_channels(png_, info_);
+    deep ? image->ResizeDeep(height, width, channels) : image->Resize(height, width, channels);
     if (auto refusal = Give(bytes.substr(bytes.size() - left_))) return refusal;
   }
   if (!ended_) return Damaged("the file ends early");
@@ -240,11 +254,19 @@ Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
   const int channels = type < std::size(kChannels) ? kChannels[type] : 0;
   if (width == 0 || height == 0 || width > INT_MAX || height > INT_MAX || channels == 0)
     return Damaged("impossible header");
-  return ImageInfo{ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels};
+  const int bits = bytes[24] == 16 ? 16 : 8;
+  return ImageInfo{
+      ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels, 1, bits};
 }
 
 std::optional<Refusal> DecodePng(std::string_view bytes, const ImageInfo&, Image* image) {
-  if (auto refusal = PngReader().Read(bytes, image)) return refusal;
+  if (auto refusal = PngReader().Read(bytes, false, image)) return refusal;
+  ComposeOverWhite(image);
+  return std::nullopt;
+}
+
+std::optional<Refusal> DecodeDeepPng(std::string_view bytes, const ImageInfo&, Image* image) {
+  if (auto refusal = PngReader().Read(bytes, true, image)) return refusal;
   ComposeOverWhite(image);
   return std::nullopt;
 }

@@ -7,11 +7,12 @@
 #include <tiffio.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -81,7 +82,8 @@ class Tiff {
 
   std::optional<Refusal> Open();
   const Layout& layout() const { return layout_; }
-  std::optional<Refusal> Read(Image* image);
+  // `deep`: plain ones of 16 bits.
+  std::optional<Refusal> Read(bool deep, Image* image);
 
  private:
   static int Keep(TIFF*, void* self, const char* module, const char* text, va_list arguments);
@@ -95,7 +97,7 @@ class Tiff {
   Refusal Failure() const {
     return Damaged(text_[0] != '\0' ? text_ : "its pixels cannot be read");
   }
-  std::optional<Refusal> ReadPlain(Image* image);
+  std::optional<Refusal> ReadPlain(bool deep, Image* image);
   std::optional<Refusal> ReadTiles(int sample, Image* image);
   void Put(const std::vector<uint8_t>& row, int sample, uint32_t y, uint32_t x, uint32_t count,
            size_t from, Image* image) const;
@@ -201,8 +203,8 @@ std::optional<Refusal> Tiff::Open() {
   return std::nullopt;
 }
 
-std::optional<Refusal> Tiff::Read(Image* image) {
-  return layout_.is_plain() ? ReadPlain(image) : ReadConverted(image);
+std::optional<Refusal> Tiff::Read(bool deep, Image* image) {
+  return layout_.is_plain() ? ReadPlain(deep, image) : ReadConverted(image);
 }
 
 // One channel of the image, or, where samples are interleaved, all: the kept samples of `count`
@@ -212,15 +214,30 @@ void Tiff::Put(const std::vector<uint8_t>& row, int sample, uint32_t y, uint32_t
   const bool apart = layout_.planes == PLANARCONFIG_SEPARATE;
   const size_t sample_bytes = layout_.bits / 8, channels = static_cast<size_t>(image->channels),
                step = sample_bytes * (apart ? 1 : layout_.samples), kept = apart ? 1 : channels;
-  // The high byte of a sample of 16 bits, which libtiff has brought into the processor's order.
-  const size_t high = sample_bytes == 2 && std::endian::native == std::endian::little ? 1 : 0;
-  uint8_t* to = image->row(static_cast<int>(y)) + x * channels + static_cast<size_t>(sample);
-  const uint8_t* pixel = row.data() + from;
-  const bool inverted = layout_.photometric == PHOTOMETRIC_MINISWHITE;
-  for (uint32_t i = 0; i < count; ++i, pixel += step, to += channels) {
-    for (size_t k = 0; k < kept; ++k) to[k] = pixel[k * sample_bytes + high];
-    if (inverted && sample == 0) to[0] = static_cast<uint8_t>(255 - to[0]);
-  }
+  const size_t to = (size_t{y} * layout_.width + x) * channels + static_cast<size_t>(sample);
+  const uint8_t* const pixels = row.data() + from;
+  const bool inverted = layout_.photometric == PHOTOMETRIC_MINISWHITE && sample == 0;
+  const auto put = [&](auto* out, auto read) {
+    using Sample = std::remove_pointer_t<decltype(out)>;
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t k = 0; k < kept; ++k)
+        out[i * channels + k] = read(pixels + i * step + k * sample_bytes);
+      if (inverted)
+        out[i * channels] =
+            static_cast<Sample>(std::numeric_limits<Sample>::max() - out[i * channels]);
+    }
+  };
+  // libtiff has brought samples of 16 bits into the processor's order.
+  const auto deep = [](const uint8_t* at) {
+    uint16_t value = 0;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  if (image->is_deep()) return put(image->deep.data() + to, deep);
+  if (sample_bytes == 2)
+    return put(image->pixels.data() + to,
+               [&](const uint8_t* at) { return static_cast<uint8_t>(deep(at) >> 8); });
+  put(image->pixels.data() + to, [](const uint8_t* at) { return *at; });
 }
 
 // Strips are tiles as wide as the image. A whole one is unpacked at once: in some files a run
@@ -281,25 +298,32 @@ std::optional<Refusal> Tiff::ApplyPalette(Image* image) const {
   return std::nullopt;
 }
 
-// Associated alpha is in the colours already: white is added. ComposeOverWhite does the other.
+// Associated alpha is in the colours already: white is added. `channels`: with alpha, the last.
+template <typename T>
+void AddWhite(size_t channels, std::vector<T>* samples) {
+  constexpr int kWhite = std::numeric_limits<T>::max();
+  const size_t colours = channels - 1, pixels = samples->size() / channels;
+  for (size_t i = 0; i < pixels; ++i) {
+    const int white = kWhite - (*samples)[i * channels + colours];
+    for (size_t c = 0; c < colours; ++c) {
+      (*samples)[i * colours + c] =
+          static_cast<T>(std::min(kWhite, (*samples)[i * channels + c] + white));
+    }
+  }
+  samples->resize(pixels * colours);
+}
+
 void Tiff::ApplyAlpha(Image* image) const {
   if (!layout_.has_alpha()) return;
   if (layout_.extra == EXTRASAMPLE_UNASSALPHA) return ComposeOverWhite(image);
-  const auto channels = static_cast<size_t>(image->channels), colours = channels - 1;
-  const size_t pixels = image->pixels.size() / channels;
-  for (size_t i = 0; i < pixels; ++i) {
-    const int white = 255 - image->pixels[i * channels + colours];
-    for (size_t c = 0; c < colours; ++c) {
-      image->pixels[i * colours + c] =
-          static_cast<uint8_t>(std::min(255, image->pixels[i * channels + c] + white));
-    }
-  }
-  image->Resize(image->height, image->width, static_cast<int>(colours));
+  const auto channels = static_cast<size_t>(image->channels--);
+  image->is_deep() ? AddWhite(channels, &image->deep) : AddWhite(channels, &image->pixels);
 }
 
-std::optional<Refusal> Tiff::ReadPlain(Image* image) {
+std::optional<Refusal> Tiff::ReadPlain(bool deep, Image* image) {
   const int channels = layout_.colours() + (layout_.has_alpha() ? 1 : 0);
-  image->Resize(static_cast<int>(layout_.height), static_cast<int>(layout_.width), channels);
+  const int height = static_cast<int>(layout_.height), width = static_cast<int>(layout_.width);
+  deep ? image->ResizeDeep(height, width, channels) : image->Resize(height, width, channels);
   const int passes = layout_.planes == PLANARCONFIG_SEPARATE ? channels : 1;
   for (int sample = 0; sample < passes; ++sample) {
     if (auto damage = ReadTiles(sample, image)) return damage;
@@ -342,6 +366,7 @@ Expected<ImageInfo, Refusal> ProbeTiff(std::string_view bytes) {
   const bool more = layout.has_alpha() || layout.photometric == PHOTOMETRIC_SEPARATED;
   ImageInfo info{ImageFormat::kTiff, static_cast<int>(layout.height),
                  static_cast<int>(layout.width), (gray ? 1 : 3) + (more ? 1 : 0)};
+  info.bits = layout.is_plain() && layout.bits == 16 ? 16 : 8;
   if (layout.orientation >= 1 && layout.orientation <= 8) ShowOriented(layout.orientation, &info);
   return info;
 }
@@ -349,7 +374,13 @@ Expected<ImageInfo, Refusal> ProbeTiff(std::string_view bytes) {
 std::optional<Refusal> DecodeTiff(std::string_view bytes, const ImageInfo&, Image* image) {
   Tiff tiff(bytes);
   if (auto damage = tiff.Open()) return damage;
-  return tiff.Read(image);
+  return tiff.Read(false, image);
+}
+
+std::optional<Refusal> DecodeDeepTiff(std::string_view bytes, const ImageInfo&, Image* image) {
+  Tiff tiff(bytes);
+  if (auto damage = tiff.Open()) return damage;
+  return tiff.Read(true, image);
 }
 
 }  // namespace mxtrain::io
