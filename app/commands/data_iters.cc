@@ -207,7 +207,8 @@ void DataIters::Measure(bool validation) {
         "no data.train; give mean and std as numbers");
   }
   const int64_t channels = ImageChannels(*training, session_.net.inputs).value_or(3);
-  statistics_ = io::MeasurePixels(*training, static_cast<int>(channels));
+  statistics_ =
+      io::MeasurePixels(*training, static_cast<int>(channels), session_.config().data.bits);
   const auto short_list = [](const std::vector<double>& values) {
     std::string text;
     for (double value : values) text += format("{}{:.4f}", text.empty() ? "" : ", ", value);

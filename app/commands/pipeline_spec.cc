@@ -167,6 +167,7 @@ PipelineSpec PipelineSpec::WithoutPaths() const {
 PipelineSpec PipelineSpec::OfArrays() const {
   PipelineSpec spec = *this;
   spec.transforms.clear();
+  spec.bits = 8;
   return spec;
 }
 

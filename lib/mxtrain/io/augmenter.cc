@@ -31,7 +31,7 @@ struct NormalizeParam : Parameter<NormalizeParam>, PixelNormalization {
 
 constexpr const char* kNormalize = "normalize";
 
-const std::vector<detail::TransformEntry>& Entries() {
+const std::vector<detail::TransformEntry>& TransformEntries() {
   static const std::vector<detail::TransformEntry> entries = [] {
     std::vector<detail::TransformEntry> all;
     for (const auto family :
@@ -72,7 +72,7 @@ Frame WholeOf(const Image& image) {
 
 std::vector<TransformInfo> ListTransforms() {
   std::vector<TransformInfo> infos;
-  for (const detail::TransformEntry& entry : Entries()) infos.push_back(entry.info);
+  for (const detail::TransformEntry& entry : TransformEntries()) infos.push_back(entry.info);
   infos.push_back(
       {kNormalize, "(pixel / 255 - mean) / std; must be last", NormalizeParam::Describe()});
   return infos;
@@ -125,7 +125,7 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
       normalize.Init(kwargs, kNormalize);
       continue;
     }
-    const auto entry = std::find_if(Entries().begin(), Entries().end(),
+    const auto entry = std::find_if(TransformEntries().begin(), TransformEntries().end(),
                                     [&](const auto& e) { return e.info.name == spec.name; });
     transforms_.push_back(entry->make(kwargs, spec.name));
     names_.push_back(spec.name);

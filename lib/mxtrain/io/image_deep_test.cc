@@ -2,9 +2,11 @@
 // 16 bits per channel, from the files to the numbers of a batch.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "mxtrain/io/crop_resize.h"
+#include "mxtrain/io/pixel_statistics.h"
 #include "tests/support/error_message.h"
 #include "tests/support/image_bytes.h"
 #include "tests/support/pipeline_data.h"
@@ -113,7 +115,7 @@ TEST_CASE("a deep image is cropped, flipped and resized like one of 8 bits, in f
   PixelLevels plain;
   const PixelLevels levels = LevelsOf({{0.4, 0.5, 0.6}, {0.2, 0.3, 0.25}}, 3, "test");
   for (const int how : {kNearest, kBilinear, kCubic, kArea}) {
-    for (const auto& [height, width] : {std::pair{12, 17}, {5, 6}, {20, 31}}) {
+    for (const auto& [height, width] : {std::pair{10, 13}, {12, 17}, {5, 6}, {20, 31}}) {
       for (const bool mirrored : {false, true}) {
         CropResize crop = CropResize::Whole(12, 17);
         crop.Crop({1, 2, 10, 13});
@@ -141,6 +143,54 @@ TEST_CASE("a deep image is cropped, flipped and resized like one of 8 bits, in f
       }
     }
   }
+}
+
+// In double precision, of [height, width] samples; centers of pixels are at halves.
+double Bilinear(const Samples& from, int height, int width, double y, double x) {
+  const auto at = [&](double v, double u) {
+    const auto row = static_cast<size_t>(std::clamp(v, 0.0, height - 1.0)),
+               column = static_cast<size_t>(std::clamp(u, 0.0, width - 1.0));
+    return static_cast<double>(from[row * static_cast<size_t>(width) + column]);
+  };
+  y -= 0.5, x -= 0.5;
+  const double v = std::floor(y), u = std::floor(x), low = y - v, right = x - u;
+  return (1 - low) * ((1 - right) * at(v, u) + right * at(v, u + 1)) +
+         low * ((1 - right) * at(v + 1, u) + right * at(v + 1, u + 1));
+}
+
+TEST_CASE("a deep image is resized as in double precision, whatever its low bytes are") {
+  Image deep;
+  deep.ResizeDeep(9, 11, 1);
+  deep.deep = Deep(9 * 11);
+  for (const auto& [height, width] : {std::pair{5, 6}, {9, 22}, {20, 31}}) {
+    CropResize crop = CropResize::Whole(9, 11);
+    REQUIRE(crop.Resize(height, width, kBilinear));
+    std::vector<float> planes(static_cast<size_t>(height * width));
+    ApplyToPlanes(crop, deep, {9, 11, {0, 0, 9, 11}, 1}, PixelLevels{}, planes.data());
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) {
+        const double wanted =
+            Bilinear(deep.deep, 9, 11, (y + 0.5) * 9 / height, (x + 0.5) * 11 / width);
+        CHECK(std::abs(planes[static_cast<size_t>(y * width + x)] * 65535.0 - wanted) < 0.05);
+      }
+    }
+  }
+}
+
+TEST_CASE("normalize: auto measures all 16 bits, also beside files of 8") {
+  const TempDir dir;
+  const Samples close{25600, 25700, 25800, 25855};  // of one high byte
+  dir.Write("a/0.png", DeepPng(2, 2, 0, close));
+  Image shallow = Pattern(2, 2, 1);
+  dir.Write("b/1.png", EncodePng(shallow));
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    for (const double value : {close[i] / 65535.0, shallow.pixels[i] / 255.0})
+      sum += value, squares += value * value;
+  }
+  const PixelStatistics all = MeasurePixels(*Folder(dir), 1, 16);
+  CHECK(all.mean[0] == doctest::Approx(sum / 8).epsilon(1e-12));
+  CHECK(all.std[0] == doctest::Approx(std::sqrt(squares / 8 - sum / 8 * sum / 8)).epsilon(1e-9));
 }
 
 TEST_CASE("all 65536 values reach a batch, each as itself") {
@@ -181,6 +231,14 @@ TEST_CASE("transforms that work on 8 bits are refused with bits: 16") {
   CHECK(why({{"random_resized_crop", {{"", "8"}}}, {"flip", {}}, {"normalize", {{"mean", "0.5"}}}})
             .empty());
   CHECK(Has(MessageOf([] { Param({{"batch_size", "2"}, {"bits", "12"}}); }), "bits"));
+  dir.Write("points.csv", "a,b\n1,0\n2,1\n");
+  CHECK(MessageOf([&] {
+          NewPipeline(runtime,
+                      MakeSource("csv", {{"path", dir.path("points.csv")},
+                                         {"data_fields", "(data=a)"},
+                                         {"label_fields", "(softmax_label=b)"}}),
+                      {}, Param({{"batch_size", "2"}, {"bits", "16"}}));
+        }) == "bits: 16 is for images, but the data are numbers: remove it");
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ int SizeOfType(uint32_t type) {
 
 // The samples of an image, as they are to be shown.
 template <typename T>
-void Rotate(int orientation, const Image& stored, const T* from, int height, int width, T* out) {
+void CopyOriented(int orientation, const Image& stored, const T* from, int height, int width,
+                  T* out) {
   const bool swaps = orientation >= 5;
   const int last_y = stored.height - 1, last_x = stored.width - 1;
   for (int y = 0; y < height; ++y) {
@@ -110,10 +111,10 @@ void ApplyOrientation(int orientation, Image* image) {
   *image = Image();
   if (stored.is_deep()) {
     image->ResizeDeep(height, width, stored.channels);
-    Rotate(orientation, stored, stored.deep.data(), height, width, image->deep.data());
+    CopyOriented(orientation, stored, stored.deep.data(), height, width, image->deep.data());
   } else {
     image->Resize(height, width, stored.channels);
-    Rotate(orientation, stored, stored.pixels.data(), height, width, image->pixels.data());
+    CopyOriented(orientation, stored, stored.pixels.data(), height, width, image->pixels.data());
   }
 }
 

@@ -24,14 +24,10 @@
 namespace mxtrain::io {
 namespace {
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kPng, reason);
-}
-
 // Whether the pixels may not be what was stored. libpng warns of much else, and ignores it: a
 // palette in a gray image, a profile that is none, metadata with a wrong CRC. Of compressed data
 // only those after the last row are harmless; transparency is the one optional chunk that counts.
-bool CostsPixels(std::string_view warning) {
+bool PngWarningCostsPixels(std::string_view warning) {
   if (warning.starts_with("tRNS")) return warning.find("CRC") != std::string_view::npos;
   return warning.find("IDAT") != std::string_view::npos &&
          warning.find("Extra compress") == std::string_view::npos;
@@ -50,7 +46,7 @@ class PngCodec {
     std::longjmp(Of(png)->jump_, 1);
   }
   static void OnWarning(png_structp png, png_const_charp text) {
-    if (CostsPixels(text)) Of(png)->Keep(text);
+    if (PngWarningCostsPixels(text)) Of(png)->Keep(text);
   }
   static png_voidp Allocate(png_structp png, png_alloc_size_t bytes) {
     void* const memory = std::malloc(bytes);
@@ -147,7 +143,7 @@ std::optional<Refusal> PngReader::Give(std::string_view bytes) {
   });
   if (good && text_[0] == '\0') return std::nullopt;
   if (no_memory_) Throw(ErrorKind::kMemory, "no memory to decode a PNG");
-  return Damaged(text_);
+  return Damaged(ImageFormat::kPng, text_);
 }
 
 // libpng does not report compressed data that end before the last row.
@@ -182,8 +178,8 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, bool deep, Image*
     deep ? image->ResizeDeep(height, width, channels) : image->Resize(height, width, channels);
     if (auto refusal = Give(bytes.substr(bytes.size() - left_))) return refusal;
   }
-  if (!ended_) return Damaged("the file ends early");
-  if (!HasAllRows()) return Damaged("rows are missing");
+  if (!ended_) return Damaged(ImageFormat::kPng, "the file ends early");
+  if (!HasAllRows()) return Damaged(ImageFormat::kPng, "rows are missing");
   return std::nullopt;
 }
 
@@ -247,13 +243,14 @@ std::string PngWriter::Write(const Image& image) {
 
 // Parsed here, so an image over the limits is rejected with its size.
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
-  if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR") return Damaged("no header");
+  if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR")
+    return Damaged(ImageFormat::kPng, "no header");
   constexpr int kChannels[] = {1, 0, 3, 3, 2, 0, 4};  // of the colour types
   const uint32_t width = BigEndian32(bytes, 16), height = BigEndian32(bytes, 20);
   const auto type = static_cast<unsigned char>(bytes[25]);
   const int channels = type < std::size(kChannels) ? kChannels[type] : 0;
   if (width == 0 || height == 0 || width > INT_MAX || height > INT_MAX || channels == 0)
-    return Damaged("impossible header");
+    return Damaged(ImageFormat::kPng, "impossible header");
   const int bits = bytes[24] == 16 ? 16 : 8;
   return ImageInfo{
       ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels, 1, bits};

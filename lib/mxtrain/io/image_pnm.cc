@@ -14,10 +14,6 @@
 namespace mxtrain::io {
 namespace {
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kPnm, reason);
-}
-
 bool IsBlank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -55,7 +51,7 @@ class Numbers {
   size_t at_;
 };
 
-struct Header {
+struct PnmHeader {
   char kind = '5';  // '1' .. '6'
   int width = 0, height = 0, most = 1;
   size_t begin = 0;  // of the pixels
@@ -73,23 +69,25 @@ struct Header {
   }
 };
 
-Expected<Header, Refusal> ReadHeader(std::string_view bytes) {
+Expected<PnmHeader, Refusal> ReadPnmHeader(std::string_view bytes) {
   constexpr int64_t kLongest = 1 << 30, kMost = 65535;
-  Header header;
+  PnmHeader header;
   header.kind = bytes[1];
   Numbers numbers(bytes, 2);
   const auto width = numbers.Next(kLongest), height = numbers.Next(kLongest);
-  if (width.value_or(0) == 0 || height.value_or(0) == 0) return Damaged("impossible header");
+  if (width.value_or(0) == 0 || height.value_or(0) == 0)
+    return Damaged(ImageFormat::kPnm, "impossible header");
   header.width = static_cast<int>(*width);
   header.height = static_cast<int>(*height);
   if (!header.is_bits()) {
     const auto most = numbers.Next(kMost);
     if (most.value_or(0) == 0)
-      return Damaged(format("the largest value is not a number from 1 to {}", kMost));
+      return Damaged(ImageFormat::kPnm,
+                     format("the largest value is not a number from 1 to {}", kMost));
     header.most = static_cast<int>(*most);
   }
   const auto begin = numbers.SkipBlank();
-  if (!begin) return Damaged("the file ends early");
+  if (!begin) return Damaged(ImageFormat::kPnm, "the file ends early");
   header.begin = *begin;
   return header;
 }
@@ -103,7 +101,7 @@ T Scaled(int64_t sample, int most) {
 
 // Nothing if a sample is missing or too large.
 template <typename T>
-std::optional<std::vector<T>> FromText(std::string_view bytes, const Header& header) {
+std::optional<std::vector<T>> FromText(std::string_view bytes, const PnmHeader& header) {
   if (bytes.size() - header.begin < header.samples()) return std::nullopt;  // a digit each
   std::vector<T> pixels;
   pixels.reserve(header.samples());
@@ -118,7 +116,7 @@ std::optional<std::vector<T>> FromText(std::string_view bytes, const Header& hea
 }
 
 template <typename T>
-std::vector<T> FromBinary(std::string_view rows, const Header& header) {
+std::vector<T> FromBinary(std::string_view rows, const PnmHeader& header) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(rows[at]); };
   std::vector<T> pixels;
   pixels.reserve(header.samples());
@@ -140,34 +138,34 @@ std::vector<T> FromBinary(std::string_view rows, const Header& header) {
 
 // Scaled to T, of a file that is whole.
 template <typename T>
-Expected<std::vector<T>, Refusal> ReadSamples(std::string_view bytes, const Header& header) {
+Expected<std::vector<T>, Refusal> ReadSamples(std::string_view bytes, const PnmHeader& header) {
   if (header.is_text()) {
     auto samples = FromText<T>(bytes, header);
-    if (!samples) return Damaged("samples are missing or too large");
+    if (!samples) return Damaged(ImageFormat::kPnm, "samples are missing or too large");
     return *std::move(samples);
   }
   const std::string_view rows = bytes.substr(header.begin);
   if (rows.size() < header.row_bytes() * static_cast<size_t>(header.height))
-    return Damaged("the file ends early");
+    return Damaged(ImageFormat::kPnm, "the file ends early");
   return FromBinary<T>(rows, header);
 }
 
 }  // namespace
 
 Expected<ImageInfo, Refusal> ProbePnm(std::string_view bytes) {
-  const auto header = ReadHeader(bytes);
+  const auto header = ReadPnmHeader(bytes);
   if (!header) return header.error();
   return ImageInfo{ImageFormat::kPnm,          header->height, header->width, header->channels(), 1,
                    header->most > 255 ? 16 : 8};
 }
 
 std::optional<Refusal> DecodePnm(std::string_view bytes, const ImageInfo& info, Image* image) {
-  const Header header = *ReadHeader(bytes);
+  const PnmHeader header = *ReadPnmHeader(bytes);
   std::string_view rows = bytes.substr(header.begin);
   std::vector<uint8_t> scaled;
   const bool as_it_is = !header.is_text() && header.most == 255;
   if (as_it_is && rows.size() < header.row_bytes() * static_cast<size_t>(header.height))
-    return Damaged("the file ends early");
+    return Damaged(ImageFormat::kPnm, "the file ends early");
   if (!as_it_is) {
     auto samples = ReadSamples<uint8_t>(bytes, header);
     if (!samples) return samples.error();
@@ -180,7 +178,7 @@ std::optional<Refusal> DecodePnm(std::string_view bytes, const ImageInfo& info, 
 }
 
 std::optional<Refusal> DecodeDeepPnm(std::string_view bytes, const ImageInfo& info, Image* image) {
-  auto samples = ReadSamples<uint16_t>(bytes, *ReadHeader(bytes));
+  auto samples = ReadSamples<uint16_t>(bytes, *ReadPnmHeader(bytes));
   if (!samples) return samples.error();
   image->ResizeDeep(info.height, info.width, info.channels);
   image->deep = *std::move(samples);

@@ -21,13 +21,9 @@
 namespace mxtrain::io {
 namespace {
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kTiff, reason);
-}
-
 // Whether libtiff continues without a tag that the pixels depend on, and takes them for something
 // else.
-bool CostsPixels(std::string_view warning) {
+bool TiffWarningCostsPixels(std::string_view warning) {
   for (const std::string_view tag :
        {"ImageWidth",       "ImageLength",  "BitsPerSample",
         "SamplesPerPixel",  "Compression",  "PhotometricInterpretation",
@@ -45,7 +41,7 @@ bool CostsPixels(std::string_view warning) {
 }
 
 // What the first directory says of the pixels.
-struct Layout {
+struct TiffLayout {
   uint32_t width = 0, height = 0;
   uint16_t samples = 1, bits = 1, planes = PLANARCONFIG_CONTIG, photometric = 0,
            numbers = SAMPLEFORMAT_UINT, orientation = 1, extra = 0;
@@ -81,7 +77,7 @@ class Tiff {
   Tiff& operator=(const Tiff&) = delete;
 
   std::optional<Refusal> Open();
-  const Layout& layout() const { return layout_; }
+  const TiffLayout& layout() const { return layout_; }
   // `deep`: plain ones of 16 bits.
   std::optional<Refusal> Read(bool deep, Image* image);
 
@@ -95,7 +91,7 @@ class Tiff {
 
   uint16_t Tag(uint32_t tag, uint16_t otherwise) const;
   Refusal Failure() const {
-    return Damaged(text_[0] != '\0' ? text_ : "its pixels cannot be read");
+    return Damaged(ImageFormat::kTiff, text_[0] != '\0' ? text_ : "its pixels cannot be read");
   }
   std::optional<Refusal> ReadPlain(bool deep, Image* image);
   std::optional<Refusal> ReadTiles(int sample, Image* image);
@@ -108,7 +104,7 @@ class Tiff {
   std::string_view bytes_;
   size_t at_ = 0;
   TIFF* tiff_ = nullptr;
-  Layout layout_;
+  TiffLayout layout_;
   char text_[256] = "";   // the first error; empty: none
   bool damaged_ = false;  // a warning says so
 };
@@ -129,7 +125,7 @@ int Tiff::Warn(TIFF* tiff, void* self, const char* module, const char* text, va_
   va_copy(again, arguments);
   std::vsnprintf(warning, sizeof warning, text, again);
   va_end(again);
-  if (!CostsPixels(warning)) return 1;
+  if (!TiffWarningCostsPixels(warning)) return 1;
   static_cast<Tiff*>(self)->damaged_ = true;
   return Keep(tiff, self, module, text, arguments);
 }
@@ -183,7 +179,7 @@ std::optional<Refusal> Tiff::Open() {
   TIFFGetField(tiff_, TIFFTAG_IMAGELENGTH, &layout_.height);
   if (layout_.width == 0 || layout_.height == 0 || layout_.width > INT32_MAX ||
       layout_.height > INT32_MAX)
-    return Damaged("impossible header");
+    return Damaged(ImageFormat::kTiff, "impossible header");
   layout_.samples = Tag(TIFFTAG_SAMPLESPERPIXEL, 1);
   layout_.bits = Tag(TIFFTAG_BITSPERSAMPLE, 1);
   layout_.planes = Tag(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
@@ -196,9 +192,9 @@ std::optional<Refusal> Tiff::Open() {
     layout_.extra = kinds[0];
   constexpr int kMostSamples = 6;
   if (layout_.colours() == 1 ? layout_.samples > 2 : layout_.samples > kMostSamples)
-    return Damaged(format("{} samples per pixel", layout_.samples));
+    return Damaged(ImageFormat::kTiff, format("{} samples per pixel", layout_.samples));
   if (layout_.numbers != SAMPLEFORMAT_UINT && layout_.numbers != SAMPLEFORMAT_VOID)
-    return Damaged("samples that are not unsigned integers");
+    return Damaged(ImageFormat::kTiff, "samples that are not unsigned integers");
   text_[0] = '\0';  // what was said of metadata
   return std::nullopt;
 }
@@ -257,7 +253,8 @@ std::optional<Refusal> Tiff::ReadTiles(int sample, Image* image) {
       static_cast<uint64_t>(size) > 4 * image_bytes + (uint64_t{16} << 20) ||
       static_cast<uint64_t>(row_bytes) < samples * width * (layout_.bits / 8) ||
       static_cast<uint64_t>(size) < static_cast<uint64_t>(row_bytes) * height)
-    return Damaged(format("{} of {}x{} pixels", tiled ? "tiles" : "strips", width, height));
+    return Damaged(ImageFormat::kTiff,
+                   format("{} of {}x{} pixels", tiled ? "tiles" : "strips", width, height));
   std::vector<uint8_t> tile(static_cast<size_t>(size));
   const auto plane = static_cast<uint16_t>(sample);
   for (uint64_t y = 0; y < layout_.height; y += height) {
@@ -283,7 +280,7 @@ std::optional<Refusal> Tiff::ReadTiles(int sample, Image* image) {
 std::optional<Refusal> Tiff::ApplyPalette(Image* image) const {
   uint16_t* maps[3] = {};
   if (TIFFGetField(tiff_, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]) != 1)
-    return Damaged("no palette");
+    return Damaged(ImageFormat::kTiff, "no palette");
   constexpr size_t kColours = 256;
   const bool deep = std::any_of(maps, maps + 3, [](const uint16_t* map) {
     return std::any_of(map, map + kColours, [](uint16_t value) { return value > 255; });
@@ -338,7 +335,7 @@ std::optional<Refusal> Tiff::ReadConverted(Image* image) {
   char why[1024] = "";  // as libtiff demands
   TIFFRGBAImage reader;
   if (TIFFRGBAImageOK(tiff_, why) == 0 || TIFFRGBAImageBegin(&reader, tiff_, 1, why) == 0)
-    return Damaged(why);
+    return Damaged(ImageFormat::kTiff, why);
   reader.orientation = reader.req_orientation = ORIENTATION_TOPLEFT;  // as stored
   std::vector<uint32_t> pixels(size_t{layout_.width} * layout_.height);
   const int good = TIFFRGBAImageGet(&reader, pixels.data(), layout_.width, layout_.height);
@@ -361,7 +358,7 @@ std::optional<Refusal> Tiff::ReadConverted(Image* image) {
 Expected<ImageInfo, Refusal> ProbeTiff(std::string_view bytes) {
   Tiff tiff(bytes);
   if (auto damage = tiff.Open()) return *std::move(damage);
-  const Layout& layout = tiff.layout();
+  const TiffLayout& layout = tiff.layout();
   const bool gray = layout.colours() == 1 && layout.photometric != PHOTOMETRIC_PALETTE;
   const bool more = layout.has_alpha() || layout.photometric == PHOTOMETRIC_SEPARATED;
   ImageInfo info{ImageFormat::kTiff, static_cast<int>(layout.height),

@@ -121,8 +121,8 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
         .Default(8)
         .Help(
             "16: PNG, TIFF and PNM files of more than 8 bits per channel are not reduced to 8; "
-            "only "
-            "crops, resizes without antialiasing, flips and normalize can be used, and batches are "
+            "only crops, resizes without antialiasing, flips and normalize can be used, and "
+            "batches are "
             "float32");
     f.Add("cache", &P::cache)
         .Enum({{"none", kNone}, {"ram", kRam}})
