@@ -162,7 +162,8 @@ class Check final : public Command {
       for (const std::string& text : source ? source->losses() : std::vector<std::string>())
         findings->AddSaid(LogLevel::kWarning, text);
     }
-    CheckData(train.get(), val.get(), net ? &session.net() : nullptr, console, findings, result);
+    CheckData(train.get(), val.get(), net ? &session.net() : nullptr, session.config().data.bits,
+              console, findings, result);
     if (!net || Stopped()) return;
     Rehearsal rehearsal;
     bool sound = true;
@@ -181,8 +182,9 @@ class Check final : public Command {
                                                                      : TShape();
   }
 
-  // The sets as they are, before any transform. `net`: null if it could not be built.
-  void CheckData(const io::Source* train, const io::Source* val, const config::Net* net,
+  // The sets as they are, before any transform. `net`: null if it could not be built. `bits`: those
+  // of data.bits.
+  void CheckData(const io::Source* train, const io::Source* val, const config::Net* net, int bits,
                  report::Console& console, Findings* findings, Json* result) const {
     const TShape input = net ? ImageInput(*net) : TShape();
     DataSet sets[] = {{"data.train", train, {}}, {"data.val", val, {}}};
@@ -208,7 +210,7 @@ class Check final : public Command {
     for (const DataSet& set : sets) {
       if (!set.source) continue;
       (*result)["data"][set.name] = Summarize(set);
-      for (std::string& text : DescribeOddities(set, input)) notes.push_back(std::move(text));
+      for (std::string& text : DescribeOddities(set, input, bits)) notes.push_back(std::move(text));
     }
     if (Stopped()) return;
     for (const std::string& text : notes) {

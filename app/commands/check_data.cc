@@ -81,6 +81,9 @@ bool IsGray(const ImageFacts& facts) {
 bool HasAlpha(const ImageFacts& facts) {
   return facts.channels == 2 || (facts.channels == 4 && !facts.cmyk);
 }
+bool IsDeep(const ImageFacts& facts) {
+  return facts.bits > 8;
+}
 
 std::optional<std::string> DescribeImbalance(const io::Source& source) {
   const std::map<std::string, int64_t> counts = CountClasses(source);
@@ -181,7 +184,7 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
   return findings;
 }
 
-std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input) {
+std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input, int bits) {
   std::vector<std::string> texts;
   const auto add = [&](const std::vector<std::string>& names, const std::string& one,
                        const std::string& many) {
@@ -214,6 +217,16 @@ std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& inpu
       "does",
       "are stored rotated or mirrored (EXIF orientation); they are read upright, which not every "
       "tool does");
+  const std::vector<std::string> deep = NamesOf(set, IsDeep);
+  if (bits == 8) {
+    add(deep, "has 16 bits per channel, of which 8 are kept; data.bits: 16 keeps all",
+        "have 16 bits per channel, of which 8 are kept; data.bits: 16 keeps all");
+  } else if (deep.empty() && readable > 0) {
+    texts.push_back(
+        format("{}: none of {} has more than 8 bits per channel; data.bits: 16 is of "
+               "no use",
+               set.name, Counted(set.facts.size(), "image")));
+  }
   if (const auto text = DescribeImbalance(*set.source))
     texts.push_back(format("{}: {}", set.name, *text));
   return texts;
@@ -230,7 +243,8 @@ Json Summarize(const DataSet& set) {
                          {"gray", count(IsGray)},
                          {"alpha", count(HasAlpha)},
                          {"cmyk", count([](const ImageFacts& f) { return f.cmyk; })},
-                         {"turned", count([](const ImageFacts& f) { return f.orientation != 1; })}};
+                         {"turned", count([](const ImageFacts& f) { return f.orientation != 1; })},
+                         {"deep", count(IsDeep)}};
   return summary;
 }
 

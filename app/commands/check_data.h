@@ -43,11 +43,12 @@ DataFindings FindNearDuplicates(const DataSet& train, const DataSet& val,
 std::vector<std::string> CompareClasses(const io::Source& train, const io::Source& val);
 
 // Notes about the files of a set: images smaller than the net's input [C, H, W] (skipped if its
-// rank is unknown), gray images among coloured ones, alpha, CMYK, EXIF orientation; and classes of
-// which one has ten times the examples of another.
-std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input);
+// rank is unknown), gray images among coloured ones, alpha, CMYK, EXIF orientation, more bits per
+// channel than the `bits` of data.bits, or none with as many; and classes of which one has ten
+// times the examples of another.
+std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input, int bits);
 // {"examples", "classes": {NAME: COUNT}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST],
-// "width", "gray", "alpha", "cmyk", "turned"}}
+// "width", "gray", "alpha", "cmyk", "turned", "deep"}}
 Json Summarize(const DataSet& set);
 
 }  // namespace mxtrain::commands

@@ -67,15 +67,11 @@ std::optional<std::vector<int64_t>> CountsOf(const io::Source& source, const std
   const std::vector<io::FieldSpec>& fields = source.label_fields();
   const auto field = std::find_if(fields.begin(), fields.end(),
                                   [&](const io::FieldSpec& f) { return f.name == label; });
-  const bool images =
-      std::any_of(source.data_fields().begin(), source.data_fields().end(),
-                  [](const io::FieldSpec& f) { return f.kind == io::FieldKind::kImage; });
-  if (images || field == fields.end() || field->shape.Size() != 1) return std::nullopt;
+  if (field == fields.end() || field->shape.Size() != 1) return std::nullopt;
   std::vector<int64_t> counts(static_cast<size_t>(classes));
   io::Sample sample;
   for (int64_t i = 0; i < source.size(); ++i) {
-    source.Read(i, &sample);
-    const float k = sample.labels[static_cast<size_t>(field - fields.begin())].values[0];
+    const float k = source.LabelOf(i, static_cast<size_t>(field - fields.begin()), &sample)[0];
     if (k >= 0 && k < static_cast<float>(classes)) ++counts[static_cast<size_t>(k)];
   }
   return counts;

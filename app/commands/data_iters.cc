@@ -125,6 +125,7 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
   if (const std::optional<int64_t> channels = ImageChannels(source, net.inputs))
     kwargs.emplace_back("channels", params::Print(*channels));
   kwargs.emplace_back("exact_decode", params::Print(data.exact_decode || whole));
+  kwargs.emplace_back("bits", params::Print(data.bits));
   kwargs.emplace_back("cache", in_order || data.cache == "features" ? "none" : data.cache);
   kwargs.emplace_back("cache_bytes", params::Print(data.cache_bytes.bytes));
   if (pass == Pass::kTraining) {
@@ -206,7 +207,8 @@ void DataIters::Measure(bool validation) {
         "no data.train; give mean and std as numbers");
   }
   const int64_t channels = ImageChannels(*training, session_.net.inputs).value_or(3);
-  statistics_ = io::MeasurePixels(*training, static_cast<int>(channels));
+  statistics_ =
+      io::MeasurePixels(*training, static_cast<int>(channels), session_.config().data.bits);
   const auto short_list = [](const std::vector<double>& values) {
     std::string text;
     for (double value : values) text += format("{}{:.4f}", text.empty() ? "" : ", ", value);

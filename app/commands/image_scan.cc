@@ -140,6 +140,7 @@ class Looker {
     if (!info) return false;
     facts->height = info->height, facts->width = info->width;
     facts->channels = info->channels, facts->orientation = info->orientation;
+    facts->bits = info->bits;
     facts->cmyk = info->format == io::ImageFormat::kJpeg && info->channels == 4;
     return true;
   }

@@ -27,6 +27,7 @@ struct ImageFacts {
   int channels = 0;  // of the file: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA or CMYK
   bool cmyk = false;
   int orientation = 1;  // EXIF
+  int bits = 8;         // per channel, 8 or 16
   std::optional<ImageHash> hash;
 };
 

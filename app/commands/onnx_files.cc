@@ -88,6 +88,11 @@ onnx::Preprocessing PreprocessingOf(const Model& model) {
   if (model.info.inputs.size() != 1 || model.info.inputs[0].shape.ndim() != 3)
     Throw(ErrorKind::kConfig,
           "--with-preprocessing is for models with one input of images [C, H, W]");
+  if (spec.bits > 8)
+    Throw(ErrorKind::kConfig,
+          "--with-preprocessing: the model would take 8 bits per channel, but {} was trained with "
+          "data.bits: {}; export without it",
+          model.file, spec.bits);
   for (const io::TransformSpec& transform : spec.transforms) {
     if (transform.name != "normalize") result.steps.push_back(StepOf(transform));
   }
@@ -171,13 +176,14 @@ std::string PreprocessingText(const Model& model) {
   const int64_t channels = inputs[0].shape[0];
   const auto levels = io::Augmenter(spec.transforms, static_cast<int>(channels)).normalization();
   return format(
-      "{} pixels, upright (EXIF orientation applied){}{}, (pixel / 255 - mean) / std with "
+      "{} pixels, upright (EXIF orientation applied){}{}, (pixel / {} - mean) / std with "
       "mean=({:.9g}) std=({:.9g}), float32 [N, {}, {}, {}]",
       channels == 1   ? "gray"
       : channels == 3 ? "RGB"
                       : "image",
-      text.empty() ? "" : ", ", text, fmt::join(levels.mean, ", "), fmt::join(levels.std, ", "),
-      channels, inputs[0].shape[1], inputs[0].shape[2]);
+      text.empty() ? "" : ", ", text, spec.bits > 8 ? "255 or, of 16 bits, 65535" : "255",
+      fmt::join(levels.mean, ", "), fmt::join(levels.std, ", "), channels, inputs[0].shape[1],
+      inputs[0].shape[2]);
 }
 
 void OnnxExport::Declare(Arguments& arguments) {

@@ -167,6 +167,7 @@ PipelineSpec PipelineSpec::WithoutPaths() const {
 PipelineSpec PipelineSpec::OfArrays() const {
   PipelineSpec spec = *this;
   spec.transforms.clear();
+  spec.bits = 8;
   return spec;
 }
 
@@ -182,9 +183,10 @@ std::string PipelineSpec::ToJson() const {
                         {"label", m.label}});
   }
   // A path that is not UTF-8 is stored with U+FFFD.
-  return Json{{"source", source},    {"params", FromKwargs(source_params)}, {"transforms", chain},
-              {"metrics", measures}, {"exact_decode", exact_decode},        {"rounding", kRounding}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  Json json{{"source", source},    {"params", FromKwargs(source_params)}, {"transforms", chain},
+            {"metrics", measures}, {"exact_decode", exact_decode},        {"rounding", kRounding}};
+  if (bits != 8) json["bits"] = bits;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 PipelineSpec PipelineSpec::FromJson(const std::string& text) {
@@ -200,6 +202,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
       spec.metrics.push_back(
           {m.at("name"), ToKwargs(m.at("params")), m.at("output"), m.at("label")});
     spec.exact_decode = json.value("exact_decode", false);
+    spec.bits = json.value("bits", 8);
     if (json.value("rounding", "") != kRounding) KeepEarlierRounding(&spec.transforms);
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "the model's input pipeline is damaged: {}", e.what());
@@ -215,7 +218,8 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
   Kwargs kwargs{{"batch_size", params::Print(batch_size)},
                 {"mode", "evaluation"},
                 {"workers", params::Print(std::min(UsableCpuCount(), 256))},
-                {"exact_decode", params::Print(spec.exact_decode)}};
+                {"exact_decode", params::Print(spec.exact_decode)},
+                {"bits", params::Print(spec.bits)}};
   std::vector<io::TransformSpec> transforms = spec.transforms;
   if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
     kwargs.emplace_back("data_name", model.inputs[0].name);

@@ -159,6 +159,7 @@ struct Loaded {
   std::map<std::string, std::string> in_file;  // names in the file, by those in the net
   std::string prefix;                          // that a wrapper of the net added
   TorchStates states;
+  std::vector<std::string> skipped;  // names in the file, of arrays that cannot be read
 };
 
 // Parameters and auxiliary states in the order of the layers.
@@ -178,7 +179,10 @@ Loaded Load(Session& session, const std::string& file, const std::string& called
   try {
     WeightsFile read = ReadWeights(session.runtime(), file, weights.state);
     loaded.states = std::move(read.states);
-    loaded.prefix = WrapperPrefix(read.arrays, rules, {in_net.begin(), in_net.end()});
+    const std::set<std::string> wanted(in_net.begin(), in_net.end());
+    loaded.prefix = WrapperPrefix(read.arrays, rules, wanted);
+    RequireRead(read.unread, loaded.prefix, rules, wanted, file);
+    for (const auto& [name, why] : read.unread) loaded.skipped.push_back(name);
     const auto arrays = WithoutPrefix(std::move(read.arrays), loaded.prefix);
     for (const auto& [name, array] : arrays) {
       loaded.bare.push_back(name);
@@ -205,6 +209,13 @@ void SayHowRead(const Loaded& loaded, const std::string& called, report::Console
         format("weights of {}: {} is read; train.weights.state={} reads '{}' instead{}", called,
                taken, report::QuoteShell(states.others[0]), states.others[0],
                others.empty() ? "" : format(" (there are also: {})", join(others, ", "))));
+  }
+  if (!loaded.skipped.empty()) {
+    console.Message(
+        LogLevel::kInfo,
+        format("weights of {}: {} of a type that cannot be read, which the net does "
+               "not use: {}",
+               called, Counted(loaded.skipped.size(), "array"), FirstOf(loaded.skipped, 4)));
   }
   if (!loaded.prefix.empty()) {
     console.Message(LogLevel::kInfo,

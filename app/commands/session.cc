@@ -243,10 +243,10 @@ TrainOptions Session::MakeTrainOptions() const {
   o.modes.group2ctx = places_;
   o.model.class_names = class_names();
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
-  o.model.pipeline =
-      PipelineSpec{sets_.ConfigOf(validates).source, sets_.ParamsOf(validates),
-                   iters_.Transforms(validates), o.metrics, config().data.exact_decode}
-          .ToJson();
+  o.model.pipeline = PipelineSpec{sets_.ConfigOf(validates).source, sets_.ParamsOf(validates),
+                                  iters_.Transforms(validates),     o.metrics,
+                                  config().data.exact_decode,       config().data.bits}
+                         .ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   if (const auto& training = sets_.opened(false)) o.model.train_data = io::Fingerprint(*training);
   if (const auto& validation = sets_.opened(true)) o.model.val_data = io::Fingerprint(*validation);

@@ -103,6 +103,7 @@ struct DataConfig {
   int workers = 0;   // 0: half of the cores
   int prefetch = 0;  // batches
   bool exact_decode = false;
+  int bits = 8;
   std::string cache;      // "none", "ram" or "features"
   ByteCount cache_bytes;  // 0: half of what is free
   double max_bad = 0;

@@ -79,8 +79,8 @@ void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
-// Checks each transform separately, so that errors are reported at its line.
-void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnostics) {
+// Checks each transform separately, so that errors are reported at its line. `bits`: data.bits.
+void CheckTransforms(const std::vector<Named>& transforms, int bits, Diagnostics* diagnostics) {
   for (const Named& transform : transforms) {
     const bool last = &transform == &transforms.back();
     // The values of normalize are per channel, and the channels are not known here.
@@ -93,6 +93,7 @@ void CheckTransforms(const std::vector<Named>& transforms, Diagnostics* diagnost
     try {
       const io::Augmenter alone(std::vector<io::TransformSpec>{{transform.name, transform.params}},
                                 3);
+      if (bits > 8) alone.RequireDeep();
     } catch (const Error& error) {
       diagnostics->Error(transform.place, error.what());
       continue;
@@ -156,8 +157,13 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   };
   not_zero("train.clip.value", train.clip.value);
   not_zero("train.clip.norm", train.clip.norm);
-  CheckTransforms(loaded.config.data.train.transforms, diagnostics);
-  CheckTransforms(loaded.config.data.val.transforms, diagnostics);
+  const int bits = loaded.config.data.bits;
+  if (bits != 8 && bits != 16) {
+    diagnostics->Error(place_of("data.bits"), format("data.bits = {}: expected 8 or 16", bits),
+                       "16 keeps the bits of images that have more than 8 per channel");
+  }
+  CheckTransforms(loaded.config.data.train.transforms, bits, diagnostics);
+  CheckTransforms(loaded.config.data.val.transforms, bits, diagnostics);
   CheckEpochs(loaded, diagnostics);
   if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
     diagnostics->Error(place_of("train.early_stop.min_delta"),

@@ -204,6 +204,14 @@ Section<DataConfig> DataSection() {
           "decode JPEG at full size and accuracy, as other programs do, so that an exported model "
           "gets the same pixels from them; otherwise decoding large files is faster, pixels differ "
           "slightly, and cropped-away parts are not decoded");
+  s.Add("bits", &C::bits)
+      .Default(8)
+      .Range(8, 16)
+      .Help(
+          "16: images of more than 8 bits per channel (PNG, TIFF, PNM) reach the net with all of "
+          "them; transforms are then crops, resizes without antialiasing, flips and normalize. 8: "
+          "such images are reduced to 8 bits")
+      .Also({"bit_depth", "bits_per_channel"});
   s.Add("cache", &C::cache)
       .Default("none")
       .Choices({"none", "ram", "features"})

@@ -33,6 +33,7 @@ std::string Header(int64_t rows, const TShape& row_shape) {
 // ---- Reading
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kMostAxes = 64;  // as in NumPy; more would cost time for every element
 constexpr int64_t kMostExact = int64_t{1} << 24;  // in float32
 
 template <typename... Args>
@@ -64,6 +65,7 @@ std::vector<int64_t> DimsOf(std::string_view value) {
     const auto [stop, status] = std::from_chars(rest.data(), rest.data() + rest.size(), dim);
     if (status != std::errc() || dim < 0) Fail("its shape is damaged");
     dims.push_back(dim);
+    if (dims.size() > kMostAxes) Fail("its shape has more than {} axes", kMostAxes);
     rest = Trim(rest.substr(static_cast<size_t>(stop - rest.data())));
     if (rest.empty()) break;
     if (rest[0] != ',') Fail("its shape is damaged");

@@ -79,6 +79,30 @@ write_rows 0 1 >t.csv
 expect 0 check classes.yaml
 prints "no findings"
 
+# --- so in tables of images
+"$helper" images shades 6
+write_table() {  # LABEL_OF_DARK LABEL_OF_LIGHT
+  { echo file,y; for f in shades/dark/*.png; do echo "$f,$1"; done; for f in shades/light/*.png; do echo "$f,$2"; done; } >shades.csv
+}
+write_photos shades shades 4
+sed 's/num_hidden: .*}/num_hidden: 3}/' photos.yaml >shades.yaml
+table='{source: csv, path: shades.csv, columns: {data: file, softmax_label: y}, transforms: [{resize: [8, 8]}]}'
+write_table 1 2
+expect 9 check shades.yaml "data.train=$table" "data.val=$table"
+says "no example of class '0', of 3; classes are numbered from 0: if the labels count from 1, subtract 1"
+expect 0 train shades.yaml "data.train=$table" "data.val=$table" train.class_weights=auto --out shades_from_one
+says "no example of class '0', of 3; classes are numbered from 0: if the labels count from 1, subtract 1"
+write_table 0 2
+expect 9 check shades.yaml "data.train=$table" "data.val=$table"
+says "data.train: no example of class '1', of 3"
+write_table 2 3
+expect 4 check shades.yaml "data.train=$table" "data.val=$table"
+says "shades.csv:8: "
+says "the label 3 is outside the 3 classes"
+write_table 2 2
+expect 9 check shades.yaml "data.train=$table" "data.val=$table"
+says "all 12 examples are of one class, '2', so that there is nothing to tell apart"
+
 # --- predictions are written as the ending of the file says
 expect 0 train classes.yaml --out classes
 expect 0 eval classes t.csv --predictions each.jsonl

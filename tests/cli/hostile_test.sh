@@ -205,4 +205,27 @@ holds "OpenMP's end has the exit code '$ended'" test "$ended" = 6
 code=$?
 holds "a limit on the size of files: exit code $code, expected 8" test $code -eq 8
 holds "a limit on the size of files is not reported: $(cat limited.txt)" grep -q "File too large; the file size limit was reached (ulimit -f, or that of the file system); raise it" limited.txt
+
+# --- memory runs out: in reading a table, and in the arrays of a net; a sanitizer's program does not start within the limit
+write_points
+{ echo a,b,c,y && yes 1,2,3,0 | head -n 9000000; } >large.csv
+# within_memory ARGUMENT...: in 500 MB.
+within_memory() {
+  last="mxtrain $* in 500 MB"
+  (
+    ulimit -v 500000
+    GOMP_SPINCOUNT=1000 exec "$real" "$@" -q --threads 2 >stdout 2>stderr
+  )
+  code=$?
+}
+within_memory check points.yaml
+if [ $code -eq 0 ]; then
+  within_memory check points.yaml data.train.path=large.csv
+  holds "a table without memory: exit code $code, expected 6" test $code -eq 6
+  says "error: out of memory, after "
+  says "MiB were taken; lower data.batch_size, or raise the limit (ulimit -v, or that of the container)"
+  within_memory train points.yaml 'net.layers=[{FullyConnected: {num_hidden: 200000000}}, {SoftmaxOutput: {name: softmax}}]' --out unmade
+  holds "a net without memory: exit code $code, expected 6" test $code -eq 6
+  says "out of memory"
+fi
 finish

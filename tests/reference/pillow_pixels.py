@@ -6,7 +6,9 @@
   pillow_pixels.py --formats [--program PATH]                                  the formats alone, without photographs
 
 --formats makes files (image_files.py) and compares what reaches the net with Pillow's pixels over white; then it cuts each file off and changes
-bytes, and compares which files are refused. Fails where a pixel differs by more than a level, or where a file is used that Pillow refuses.
+bytes, and compares which files are refused, also with OpenCV if it is installed (pip install opencv-python-headless). Fails where a pixel differs by
+more than a level, or where a file is used that Pillow refuses. OpenCV shows much that is damaged, and knows fewer formats: what it refuses alone is
+listed by format, and by name where Pillow refuses it as well.
 
 What torchvision's Resize and CenterCrop make of a Pillow image is Image.resize of Pillow and three lines of arithmetic, which stand here again
 (torchvision/transforms/functional.py: _compute_resized_output_size, center_crop), so that nothing of PyTorch is needed. The photographs are
@@ -24,6 +26,12 @@ import tempfile
 import image_files
 import numpy
 from PIL import Image, ImageOps
+
+os.environ.setdefault("OPENCV_LOG_LEVEL", "OFF")  # of damaged files it speaks at length
+try:
+    import cv2
+except ImportError:
+    cv2 = None
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "nearest": Image.NEAREST}
@@ -161,6 +169,38 @@ def decoded_by_pillow(file):
     return pixels[..., :3] * alpha + 255 * (1 - alpha)
 
 
+def shown_by_opencv(file):
+    try:  # from memory: imread goes by the name for some formats
+        return cv2.imdecode(numpy.fromfile(file, dtype=numpy.uint8), cv2.IMREAD_UNCHANGED) is not None
+    except cv2.error:
+        return False
+
+
+def compare_with_opencv(whole, damaged, used, refused):
+    """Of the formats that OpenCV reads; returns whether a file is used that neither of the others shows."""
+    if cv2 is None:
+        print("OpenCV is not installed: damaged files are compared with Pillow alone (pip install opencv-python-headless)")
+        return False
+
+    def kind(file):
+        return os.path.basename(file).split("_")[0]
+
+    known = {kind(file) for file in whole if shown_by_opencv(file)}
+    failed = False
+    print(f"OpenCV {cv2.__version__} reads {', '.join(sorted(known))}")
+    for name in sorted(known):
+        files = [file for file in damaged if kind(file) == name]
+        shown = {file for file in files if shown_by_opencv(file)}
+        alone = [file for file in files if file in used and file not in shown]
+        strict = [file for file in files if file in refused and file in shown]
+        print(f"{name:8}{len(files):5} damaged: {len(shown)} shown by OpenCV, {len(strict)} of them refused here; {len(alone)} used that OpenCV refuses")
+        for file in alone:
+            if decoded_by_pillow(file) is None:
+                print(f"used, and refused by Pillow and OpenCV: {os.path.basename(file)}")
+                failed = True
+    return failed
+
+
 def compare_formats(program):
     failed = False
     with tempfile.TemporaryDirectory() as folder:
@@ -188,6 +228,7 @@ def compare_formats(program):
         print(f"{len(damaged)} damaged files: {len(refused)} refused; {len(strict)} of them shown by Pillow; {len(too_much)} used that Pillow refuses")
         for file in too_much:
             print(f"used: {os.path.basename(file)}")
+        failed |= compare_with_opencv(files, damaged, used, refused)
     return failed or bool(too_much)
 
 

@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "mxtrain/base/philox.h"
 #include "mxtrain/io/image.h"
+#include "tests/support/text_checks.h"
 
 namespace mxtrain::test {
 
@@ -20,6 +22,14 @@ inline io::Image Pattern(int height, int width, int channels) {
   image.Resize(height, width, channels);
   for (size_t i = 0; i < image.pixels.size(); ++i)
     image.pixels[i] = static_cast<uint8_t>(i * 37 + i / 7);
+  return image;
+}
+
+inline io::Image Noise(int height, int width, int channels, uint64_t seed = 1) {
+  io::Image image;
+  image.Resize(height, width, channels);
+  for (size_t i = 0; i < image.pixels.size(); ++i)
+    image.pixels[i] = static_cast<uint8_t>(PhiloxAt(seed, 2, 3, i) >> 24);
   return image;
 }
 
@@ -114,10 +124,6 @@ inline std::string WhyNot(const std::string& bytes, const io::DecodeOptions& opt
   const auto image = io::DecodeImage(bytes, options);
   REQUIRE_FALSE(image.has_value());
   return image.error().reason;
-}
-
-inline bool Has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 inline io::Image Flipped(const io::Image& image, bool upside_down, bool mirrored) {

@@ -31,7 +31,7 @@ struct NormalizeParam : Parameter<NormalizeParam>, PixelNormalization {
 
 constexpr const char* kNormalize = "normalize";
 
-const std::vector<detail::TransformEntry>& Entries() {
+const std::vector<detail::TransformEntry>& TransformEntries() {
   static const std::vector<detail::TransformEntry> entries = [] {
     std::vector<detail::TransformEntry> all;
     for (const auto family :
@@ -72,7 +72,7 @@ Frame WholeOf(const Image& image) {
 
 std::vector<TransformInfo> ListTransforms() {
   std::vector<TransformInfo> infos;
-  for (const detail::TransformEntry& entry : Entries()) infos.push_back(entry.info);
+  for (const detail::TransformEntry& entry : TransformEntries()) infos.push_back(entry.info);
   infos.push_back(
       {kNormalize, "(pixel / 255 - mean) / std; must be last", NormalizeParam::Describe()});
   return infos;
@@ -125,9 +125,10 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
       normalize.Init(kwargs, kNormalize);
       continue;
     }
-    const auto entry = std::find_if(Entries().begin(), Entries().end(),
+    const auto entry = std::find_if(TransformEntries().begin(), TransformEntries().end(),
                                     [&](const auto& e) { return e.info.name == spec.name; });
     transforms_.push_back(entry->make(kwargs, spec.name));
+    names_.push_back(spec.name);
   }
   if (normalize.from == NormalizeParam::kAuto)
     Throw(ErrorKind::kConfig, "normalize: auto needs a training set to measure");
@@ -138,6 +139,26 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
 ImageSize Augmenter::OutputSize(ImageSize input) const {
   for (const auto& transform : transforms_) input = transform->OutputSize(input);
   return input;
+}
+
+void Augmenter::RequireDeep() const {
+  constexpr int kLarge = 1 << 15;  // than any crop
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    CropResize crop = CropResize::Whole(kLarge, kLarge);
+    RandomStream random(0, 0, 0);
+    if (!transforms_[i]->Fold(&crop, &random)) {
+      Throw(ErrorKind::kConfig,
+            "the transform {} works on 8 bits per channel; with bits: 16 crops, resizes, flips and "
+            "normalize can be used",
+            names_[i]);
+    }
+    if (crop.how.antialias && crop.resized()) {
+      Throw(ErrorKind::kConfig,
+            "the transform {}: antialias works on 8 bits per channel; with bits: 16 set antialias: "
+            "false",
+            names_[i]);
+    }
+  }
 }
 
 TShape Augmenter::OutputShape(const TShape& input) const {

@@ -8,6 +8,7 @@
 // alone.
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "mxtrain/base/shape.h"
@@ -42,6 +43,9 @@ class MXTRAIN_API Augmenter {
   // The final normalization: `normalize`, or pixel / 255 without one.
   const PixelNormalization& normalization() const { return normalization_; }
   size_t size() const { return transforms_.size(); }
+  // Throws kConfig, naming the first that is not, unless all transforms can be applied to deep
+  // images: crops, resizes without antialiasing, and flips.
+  void RequireDeep() const;
   // Number of leading transforms that are not random.
   size_t fixed() const;
   // Output size for images of a given size; not known if it differs from image to image.
@@ -83,6 +87,7 @@ class MXTRAIN_API Augmenter {
              Image* image, Image* scratch, Write&& write) const;
 
   std::vector<std::unique_ptr<const Transform>> transforms_;
+  std::vector<std::string> names_;  // of the transforms
   int channels_;
   PixelNormalization normalization_;
   PixelLevels levels_;

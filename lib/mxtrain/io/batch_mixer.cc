@@ -39,7 +39,7 @@ void Blend(double share, int64_t size, float* a, float* b) {
   }
 }
 
-bool IsImage(const TShape& shape) {
+bool IsImageShape(const TShape& shape) {
   return shape.ndim() == 3;
 }
 
@@ -80,7 +80,7 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
   RandomStream random(seed_, epoch, batch, "io.mix");
   const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
   // If there are several, they have one size.
-  const auto image = std::find_if(data.begin(), data.end(), IsImage);
+  const auto image = std::find_if(data.begin(), data.end(), IsImageShape);
   for (int64_t i = 0, j = count - 1; i < j; ++i, --j) {
     const bool cuts = random.Chance(0.5) ? cutmix : !mixup;
     double share = DrawShare(cuts ? cutmix_.alpha : mixup_.alpha, &random);

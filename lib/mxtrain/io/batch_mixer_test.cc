@@ -20,9 +20,9 @@ constexpr int kSide = 8, kChannels = 3, kClasses = 3, kPixels = kSide * kSide, k
 constexpr float kSmoothing = 0.1f;
 
 // Decoded noise images, in three classes.
-class Noise final : public Source {
+class NoiseSource final : public Source {
  public:
-  Noise() {
+  NoiseSource() {
     for (size_t i = 0; i < size_t{kExamples} * kPixels * kChannels; ++i)
       pixels_.push_back(static_cast<uint8_t>(PhiloxAt(1, 2, 3, i) >> 24));
     for (int i = 0; i < kExamples; ++i) labels_.push_back(static_cast<float>(i % kClasses));
@@ -51,16 +51,16 @@ class Noise final : public Source {
                          label_ = {{"label", FieldKind::kValues, TShape()}};
 };
 
-struct Rows {
+struct MixedRows {
   std::vector<float> data, label;
   std::vector<int64_t> index;
   const float* image(int64_t i) const { return data.data() + i * kPixels * kChannels; }
   const float* classes(int64_t i) const { return label.data() + i * kClasses; }
-  bool operator==(const Rows&) const = default;
+  bool operator==(const MixedRows&) const = default;
 };
 
-std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch = 0,
-                        bool pixels = false) {
+std::vector<MixedRows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch = 0,
+                             bool pixels = false) {
   Runtime runtime(RuntimeOptions(), nullptr);
   Kwargs kwargs = {{"batch_size", std::to_string(kBatch)},
                    {"shuffle", "True"},
@@ -71,10 +71,10 @@ std::vector<Rows> Epoch(const Kwargs& more, int64_t epoch, int64_t first_batch =
   PipelineParam param;
   param.Init(kwargs, "data");
   param.pixels = pixels;
-  const auto iter = NewPipeline(runtime, std::make_shared<Noise>(), {}, param);
+  const auto iter = NewPipeline(runtime, std::make_shared<NoiseSource>(), {}, param);
   CHECK(iter->provide_label()[0].shape == TShape{kBatch, kClasses});
   iter->Reset(epoch, first_batch);
-  std::vector<Rows> batches;
+  std::vector<MixedRows> batches;
   DataBatch batch;
   const DataDesc data = iter->provide_data()[0];
   CHECK(data.pixels.has_value() == (pixels && param.mixup == 0 && param.cutmix == 0));
@@ -136,7 +136,7 @@ bool IsCut(const float* mixed, const float* own, const float* other) {
 }  // namespace
 
 TEST_CASE("labels become distributions, smoothed") {
-  for (const Rows& rows : Epoch({}, 0)) {
+  for (const MixedRows& rows : Epoch({}, 0)) {
     for (int64_t i = 0; i < kBatch; ++i) {
       for (int k = 0; k < kClasses; ++k) {
         CHECK(rows.classes(i)[k] ==
@@ -153,7 +153,7 @@ TEST_CASE("pairs are mixed by one share, images and labels alike; mixup, cutmix 
     const bool mixup = kwargs[0].first == "mixup", cutmix = kwargs.back().first == "cutmix";
     int cuts = 0, blends = 0;
     for (int64_t epoch = 0; epoch < 10; ++epoch) {
-      const std::vector<Rows> plain = Epoch({}, epoch), mixed = Epoch(kwargs, epoch);
+      const std::vector<MixedRows> plain = Epoch({}, epoch), mixed = Epoch(kwargs, epoch);
       REQUIRE(plain.size() == mixed.size());
       for (size_t b = 0; b < plain.size(); ++b) {
         CHECK(plain[b].index == mixed[b].index);
@@ -180,8 +180,8 @@ TEST_CASE("shares have the mean and the variance of Beta(alpha, alpha)") {
   for (const double alpha : {0.2, 1.0, 3.0}) {
     double sum = 0, squares = 0, n = 0;
     for (int64_t epoch = 0; epoch < 60; ++epoch) {
-      const std::vector<Rows> plain = Epoch({}, epoch),
-                              mixed = Epoch({{"mixup", format("{}", alpha)}}, epoch);
+      const std::vector<MixedRows> plain = Epoch({}, epoch),
+                                   mixed = Epoch({{"mixup", format("{}", alpha)}}, epoch);
       for (size_t b = 0; b < plain.size(); ++b) {
         for (int64_t i = 0; i < kBatch / 2; ++i) {
           const double share = ShareOfLabel(mixed[b].classes(i), plain[b].classes(i),
@@ -207,9 +207,9 @@ TEST_CASE("mixing depends on seed, epoch and batch alone, and ends as configured
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
-  const std::vector<Rows> one = Epoch(with({{"workers", "1"}}), 1);
+  const std::vector<MixedRows> one = Epoch(with({{"workers", "1"}}), 1);
   CHECK(Epoch(with({{"workers", "3"}}), 1) == one);
-  CHECK(Epoch(kwargs, 1, 2) == std::vector<Rows>(one.begin() + 2, one.end()));
+  CHECK(Epoch(kwargs, 1, 2) == std::vector<MixedRows>(one.begin() + 2, one.end()));
   CHECK(Epoch(kwargs, 0) != one);
   CHECK(Epoch(kwargs, 2) == Epoch({{"mixup", "0.4"}}, 2));
   CHECK(Epoch(kwargs, 3) == Epoch({}, 3));
@@ -220,7 +220,7 @@ TEST_CASE("parts draw shares of their own") {
     const Kwargs parts = {{"part_index", part}, {"num_parts", "2"}};
     Kwargs mixes = parts;
     mixes.emplace_back("mixup", "1");
-    const std::vector<Rows> plain = Epoch(parts, 0), mixed = Epoch(mixes, 0);
+    const std::vector<MixedRows> plain = Epoch(parts, 0), mixed = Epoch(mixes, 0);
     REQUIRE(mixed.size() == kExamples / (2 * kBatch));
     std::vector<double> shares;
     for (size_t b = 0; b < mixed.size(); ++b)
@@ -247,7 +247,7 @@ TEST_CASE("what cannot be mixed is rejected") {
       Kwargs all = kwargs;
       all.emplace_back("batch_size", "4");
       param.Init(all, "data");
-      NewPipeline(runtime, std::make_shared<Noise>(), {}, param);
+      NewPipeline(runtime, std::make_shared<NoiseSource>(), {}, param);
     } catch (const Error& error) {
       return error.what();
     }

@@ -13,14 +13,14 @@ namespace fs = std::filesystem;
 
 constexpr size_t kPixels = 32 * 32, kImageBytes = 3 * kPixels;
 
-struct Layout {
+struct CifarLayout {
   const char* name;
   std::vector<std::string> train, test;
   const char* class_file;
   size_t label_bytes, classes;  // the last of the label bytes is the label
 };
 
-std::vector<std::string> ClassNames(const std::string& folder, const Layout& layout) {
+std::vector<std::string> ClassNames(const std::string& folder, const CifarLayout& layout) {
   std::vector<std::string> names;
   const fs::path file = fs::path(folder) / layout.class_file;
   if (fs::is_regular_file(file))
@@ -34,7 +34,7 @@ std::vector<std::string> ClassNames(const std::string& folder, const Layout& lay
 
 class CifarSource final : public Source {
  public:
-  CifarSource(const CifarParam& param, const Layout& layout)
+  CifarSource(const CifarParam& param, const CifarLayout& layout)
       : class_names_(ClassNames(param.path, layout)) {
     for (const std::string& name : param.split == CifarParam::kTrain ? layout.train : layout.test) {
       const fs::path file = fs::path(param.path) / name;
@@ -68,7 +68,7 @@ class CifarSource final : public Source {
   const std::vector<std::string>& class_names() const override { return class_names_; }
 
  private:
-  void AddFile(const std::string& file, const Layout& layout) {
+  void AddFile(const std::string& file, const CifarLayout& layout) {
     const std::string bytes = ReadFile(file);
     const size_t record = layout.label_bytes + kImageBytes;
     if (bytes.empty() || bytes.size() % record != 0) {
@@ -105,14 +105,14 @@ class CifarSource final : public Source {
 }  // namespace
 
 std::unique_ptr<Source> NewCifar10Source(const CifarParam& param) {
-  Layout layout{"cifar10", {}, {"test_batch.bin"}, "batches.meta.txt", 1, 10};
+  CifarLayout layout{"cifar10", {}, {"test_batch.bin"}, "batches.meta.txt", 1, 10};
   for (int i = 1; i <= 5; ++i) layout.train.push_back(format("data_batch_{}.bin", i));
   return std::make_unique<CifarSource>(param, layout);
 }
 
 std::unique_ptr<Source> NewCifar100Source(const CifarParam& param) {
   return std::make_unique<CifarSource>(
-      param, Layout{"cifar100", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", 2, 100});
+      param, CifarLayout{"cifar100", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", 2, 100});
 }
 
 }  // namespace mxtrain::io

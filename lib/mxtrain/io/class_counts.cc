@@ -11,16 +11,13 @@ namespace {
 
 // Index of the field that holds class numbers.
 size_t FindLabel(const Source& source, std::string_view label) {
-  const auto is_image = [](const FieldSpec& field) { return field.kind == FieldKind::kImage; };
-  const std::vector<FieldSpec>&data = source.data_fields(), &labels = source.label_fields();
+  const std::vector<FieldSpec>& labels = source.label_fields();
   const auto found = labels.size() == 1
                          ? labels.begin()
                          : std::find_if(labels.begin(), labels.end(),
                                         [&](const FieldSpec& f) { return f.name == label; });
-  if (std::any_of(data.begin(), data.end(), is_image) || found == labels.end() ||
-      found->shape.Size() != 1 || !source.class_names().empty()) {
+  if (found == labels.end() || found->shape.Size() != 1 || !source.class_names().empty())
     Throw(ErrorKind::kConfig, "the data have no classes to count");
-  }
   return static_cast<size_t>(found - labels.begin());
 }
 
@@ -32,9 +29,8 @@ std::vector<int64_t> CountClasses(const Source& source, std::string_view label, 
   const size_t field = named ? 0 : FindLabel(source, label);
   Sample sample;
   for (int64_t i = 0; i < source.size(); ++i) {
-    if (!named) source.Read(i, &sample);
-    const float k =
-        named ? static_cast<float>(source.ClassOf(i).value_or(-1)) : sample.labels[field].values[0];
+    const float k = named ? static_cast<float>(source.ClassOf(i).value_or(-1))
+                          : source.LabelOf(i, field, &sample)[0];
     if (!(k >= 0 && k < static_cast<float>(classes)) || k != std::floor(k)) {
       Throw(ErrorKind::kData, "{}: the label {} is not one of the {} classes of the net",
             source.Name(i), k, classes);

@@ -9,7 +9,7 @@
 
 namespace mxtrain::io {
 
-// Number of examples of each of `classes` classes: by the source's own classes or, for numeric
+// Number of examples of each of `classes` classes: by the source's own classes or, for
 // records without classes, by the label field `label` (or the only one). Throws kConfig if neither
 // determines the class, and kData for a label that is not a class number.
 MXTRAIN_API std::vector<int64_t> CountClasses(const Source& source, std::string_view label,

@@ -171,6 +171,7 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/crop_resize.h"
@@ -391,6 +392,45 @@ bool IsAntialiased(const CropResize& crop, const Frame& frame) {
   return crop.how.antialias && !IsPlain(crop, frame);
 }
 
+constexpr float kDeepWhite = 65535;
+
+// One byte of each sample of a deep image.
+Image ByteOf(const Image& from, int shift) {
+  Image bytes;
+  bytes.Resize(from.height, from.width, from.channels);
+  std::transform(from.deep.begin(), from.deep.end(), bytes.pixels.begin(),
+                 [=](uint16_t value) { return static_cast<uint8_t>(value >> shift); });
+  return bytes;
+}
+
+// The result for a deep image, [height, width, C] of 0 .. 65535, not rounded. A resize is linear
+// until it rounds: it is that of the high bytes times 256 plus that of the low ones.
+std::vector<float> DeepSamples(const CropResize& crop, const Image& from, const Frame& frame) {
+  MXTRAIN_ASSERT(!IsAntialiased(crop, frame));
+  const size_t line = static_cast<size_t>(crop.width()) * static_cast<size_t>(from.channels);
+  std::vector<float> samples(line * static_cast<size_t>(crop.height()));
+  for (const int shift : {8, 0}) {
+    const Image bytes = ByteOf(from, shift);
+    const auto weight = static_cast<float>(1 << shift);
+    const auto add = [&](int y, const auto* values) {
+      float* const to = samples.data() + static_cast<size_t>(y) * line;
+      for (size_t i = 0; i < line; ++i) to[i] += weight * static_cast<float>(values[i]);
+    };
+    if (!IsPlain(crop, frame)) {
+      ForEachLine(crop, bytes, frame, add);
+      continue;
+    }
+    std::vector<uint8_t> mirrored(line);
+    for (int y = 0; y < crop.height(); ++y) {
+      const uint8_t* const row = PlainRow(crop, bytes, frame, y);
+      if (crop.mirrored) CopyMirrored(row, bytes.channels, crop.width(), mirrored.data());
+      add(y, crop.mirrored ? mirrored.data() : row);
+    }
+  }
+  for (float& sample : samples) sample = std::clamp(sample, 0.0f, kDeepWhite);
+  return samples;
+}
+
 }  // namespace
 
 void CropResize::Crop(const Box& part) {
@@ -438,6 +478,13 @@ double CropResize::MinScale() const {
 
 void Apply(const CropResize& crop, const Image& from, const Frame& frame, Image* to) {
   MXTRAIN_ASSERT(to != &from);
+  if (from.is_deep()) {
+    const std::vector<float> samples = DeepSamples(crop, from, frame);
+    to->ResizeDeep(crop.height(), crop.width(), from.channels);
+    std::transform(samples.begin(), samples.end(), to->deep.begin(),
+                   [](float value) { return static_cast<uint16_t>(std::lround(value)); });
+    return;
+  }
   to->Resize(crop.height(), crop.width(), from.channels);
   ApplyToPixels(crop, from, frame, to->pixels.data());
 }
@@ -463,6 +510,18 @@ void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame
                    const PixelLevels& levels, float* planes) {
   const auto width = static_cast<size_t>(crop.width()),
              plane = width * static_cast<size_t>(crop.height());
+  if (from.is_deep()) {
+    const std::vector<float> samples = DeepSamples(crop, from, frame);
+    const auto channels = static_cast<size_t>(from.channels);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const size_t c = i % channels;
+      planes[c * plane + i / channels] =
+          levels.by_255
+              ? samples[i] / kDeepWhite
+              : std::fma(samples[i] / (kDeepWhite / 255), levels.scale[c], levels.offset[c]);
+    }
+    return;
+  }
   const bool plain = IsPlain(crop, frame);
   if (!plain && !IsAntialiased(crop, frame)) {
     ForEachLine(crop, from, frame, [&](int y, const float* line) {

@@ -56,13 +56,14 @@ struct MXTRAIN_API CropResize {
 // contains the center, or Pillow's choice if the center is on the edge of two; bilinear uses two
 // taps and cubic four (a = -0.75), at the original distance even when shrinking unless antialiased;
 // area takes the mean over a new pixel, and is bilinear along an axis that grows. Results are
-// rounded to 8 bits.
+// rounded to 8 bits, or to 16 of a deep image, which must not be antialiased.
 MXTRAIN_API void Apply(const CropResize& crop, const Image& from, const Frame& frame, Image* to);
-// The same, to pixels [height, width, C] in a given buffer.
+// The same, to pixels [height, width, C] in a given buffer; not of a deep image.
 MXTRAIN_API void ApplyToPixels(const CropResize& crop, const Image& from, const Frame& frame,
                                uint8_t* pixels);
 // The same, converted to planes [C, height, width] of values: bit-exact with PixelLevels on
-// processors with FMA3 (all with AVX2); older ones round twice instead of once.
+// processors with FMA3 (all with AVX2); older ones round twice instead of once. A sample of a deep
+// image is a pixel value in steps of 1/257, and is not rounded before.
 MXTRAIN_API void ApplyToPlanes(const CropResize& crop, const Image& from, const Frame& frame,
                                const PixelLevels& levels, float* planes);
 // Interleaved pixels to planes.

@@ -11,21 +11,14 @@
 #include <memory>
 #include <tuple>
 
-#include "mxtrain/base/philox.h"
 #include "mxtrain/io/augmenter.h"
+#include "tests/support/image_bytes.h"
 
 using namespace mxtrain;
 using namespace mxtrain::io;
+using namespace mxtrain::test;
 
 namespace {
-
-Image Noise(int height, int width, int channels, uint64_t seed = 1) {
-  Image image;
-  image.Resize(height, width, channels);
-  for (size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = static_cast<uint8_t>(PhiloxAt(seed, 2, 3, i) >> 24);
-  return image;
-}
 
 // Coarse noise: a JPEG keeps most of it.
 Image Blobs(int height, int width) {
@@ -188,14 +181,6 @@ Image PillowResize(const Image& image, const Box& box, int height, int width, in
     }
   }
   return result;
-}
-
-int LargestDifference(const Image& a, const Image& b) {
-  REQUIRE(a.pixels.size() == b.pixels.size());
-  int most = 0;
-  for (size_t i = 0; i < a.pixels.size(); ++i)
-    most = std::max(most, std::abs(a.pixels[i] - b.pixels[i]));
-  return most;
 }
 
 int64_t Differing(const Image& a, const Image& b) {

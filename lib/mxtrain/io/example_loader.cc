@@ -10,7 +10,7 @@
 namespace mxtrain::io {
 namespace {
 
-bool IsImage(const FieldSpec& field) {
+bool IsImageField(const FieldSpec& field) {
   return field.kind == FieldKind::kImage;
 }
 
@@ -18,7 +18,7 @@ bool IsImage(const FieldSpec& field) {
 int ChannelsOf(const std::vector<FieldSpec>& fields, int asked) {
   if (asked != 0) return asked;
   for (const FieldSpec& field : fields) {
-    if (IsImage(field) && field.shape.has_rank()) return static_cast<int>(field.shape[0]);
+    if (IsImageField(field) && field.shape.has_rank()) return static_cast<int>(field.shape[0]);
   }
   return 3;
 }
@@ -58,7 +58,7 @@ auto OrRefusal(F&& load) -> decltype(load()) {
 void ReleaseLarge(LoaderScratch* scratch) {
   constexpr size_t kKept = size_t{64} << 20;
   const auto release = [](Image* image) {
-    if (image->pixels.capacity() > kKept) *image = Image();
+    if (image->pixels.capacity() + 2 * image->deep.capacity() > kKept) *image = Image();
   };
   release(&scratch->image);
   release(&scratch->spare);
@@ -75,19 +75,23 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
                              const LoaderOptions& options)
     : source_(std::move(source)), options_(options) {
   const std::vector<FieldSpec>& fields = source_->data_fields();
-  if (std::any_of(fields.begin(), fields.end(), IsImage)) {
+  if (std::any_of(fields.begin(), fields.end(), IsImageField)) {
     augmenter_ = std::make_unique<Augmenter>(transforms, ChannelsOf(fields, options.channels));
+    if (options.bits > 8) augmenter_->RequireDeep();
   } else if (!transforms.empty()) {
     Throw(ErrorKind::kConfig, "transforms work on images, but the data are numbers: remove '{}'",
           transforms[0].name);
+  } else if (options.bits > 8) {
+    Throw(ErrorKind::kConfig, "bits: {} is for images, but the data are numbers: remove it",
+          options.bits);
   }
   cheap_ = !augmenter_ || augmenter_->keeps_pixels();
   for (const FieldSpec& field : fields) {
     data_shapes_.push_back(DataShape(data_shapes_.size()));
-    if (IsImage(field) && !field.shape.has_rank()) cheap_ = false;
+    if (IsImageField(field) && !field.shape.has_rank()) cheap_ = false;
   }
   for (const FieldSpec& field : source_->label_fields()) {
-    if (IsImage(field))
+    if (IsImageField(field))
       Throw(ErrorKind::kConfig, "the label '{}' is an image; labels are numbers", field.name);
     label_shapes_.push_back(options.soft_labels.classes > 0 ? TShape{options.soft_labels.classes}
                                                             : field.shape);
@@ -104,7 +108,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
 
 TShape ExampleLoader::DataShape(size_t data_field) const {
   const FieldSpec& field = source_->data_fields()[data_field];
-  if (!IsImage(field)) return field.shape;
+  if (!IsImageField(field)) return field.shape;
   const bool open = !field.shape.has_rank() && !augmenter_->OutputSize({}).known();
   return open ? CommonShape(data_field) : augmenter_->OutputShape(field.shape);
 }
@@ -149,7 +153,7 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
 }
 
 bool ExampleLoader::WritesPixels(size_t data_field) const {
-  return options_.pixels && IsImage(source_->data_fields()[data_field]);
+  return options_.pixels && IsImageField(source_->data_fields()[data_field]);
 }
 
 std::optional<PixelNormalization> ExampleLoader::left_to_do(size_t data_field) const {
@@ -226,7 +230,7 @@ std::optional<Refusal> ExampleLoader::LoadSample(bool to_end, const RandomStream
 std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value,
                                                 bool to_end, const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
-  if (IsImage(spec)) return LoadImage(spec, value, to_end, random, to, scratch);
+  if (IsImageField(spec)) return LoadImage(spec, value, to_end, random, to, scratch);
   return CopyNumbers(spec, value.values, to.shape, to.numbers());
 }
 
@@ -262,6 +266,7 @@ std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldV
   DecodeOptions options;
   options.channels = augmenter_->channels();
   options.exact = options_.exact_decode;
+  options.bits = options_.bits;
   options.to_end = to_end;
   options.part = [&](int height, int width) {
     *steps = augmenter_->Begin(height, width, random, 0, last);
@@ -317,7 +322,7 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, bool to_end,
     const FieldSpec& spec = source_->data_fields()[i];
     Image& cached = example->images[i];
     std::vector<float>& numbers = example->data[i];
-    if (!IsImage(spec)) {
+    if (!IsImageField(spec)) {
       numbers.assign(sample.data[i].values.begin(), sample.data[i].values.end());
       continue;
     }
@@ -328,8 +333,7 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, bool to_end,
                               &steps, &frame))
       return refusal;
     augmenter_->ToImage(steps, scratch->image, frame, &scratch->image, &scratch->spare);
-    cached.Resize(scratch->image.height, scratch->image.width, scratch->image.channels);
-    std::copy(scratch->image.pixels.begin(), scratch->image.pixels.end(), cached.pixels.begin());
+    cached = scratch->image;
   }
   for (size_t i = 0; i < sample.labels.size(); ++i)
     example->labels[i].assign(sample.labels[i].values.begin(), sample.labels[i].values.end());
@@ -344,7 +348,7 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
   for (size_t i = 0; i < example.images.size(); ++i) {
     const Place place = DataPlace(i, row, to);
     const Image& cached = example.images[i];
-    if (!IsImage(source_->data_fields()[i])) {
+    if (!IsImageField(source_->data_fields()[i])) {
       std::copy(example.data[i].begin(), example.data[i].end(), place.numbers());
       continue;
     }

@@ -11,10 +11,11 @@
 #include "mxtrain/io/internal/composition.h"
 #include "mxtrain/io/source_factory.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_checks.h"
 
 using namespace mxtrain;
 using namespace mxtrain::io;
-using test::TempDir;
+using namespace mxtrain::test;
 
 namespace {
 
@@ -39,16 +40,11 @@ Strings Names(const Source& source, const TempDir& dir) {
   return names;
 }
 
-std::unique_ptr<Source> Open(const TempDir& dir, const std::string& folder = "photos",
-                             const Kwargs& more = {}) {
+std::unique_ptr<Source> OpenFolder(const TempDir& dir, const std::string& folder = "photos",
+                                   const Kwargs& more = {}) {
   Kwargs kwargs{{"path", dir.path(folder)}};
   kwargs.insert(kwargs.end(), more.begin(), more.end());
   return MakeSource("image_folder", kwargs);
-}
-
-void Has(const std::string& text, const std::string& part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
 }
 
 }  // namespace
@@ -61,13 +57,13 @@ TEST_CASE("image_folder: links to folders are followed, each folder once, and no
   Link(dir, "../../disk/more", "photos/red/again");  // is in the one before, in order
   Link(dir, "deep", "photos/red/a_link_to_deep");
   Link(dir, "..", "disk/more/back");  // a loop, which leads to no new folder
-  const auto loops = Open(dir);
+  const auto loops = OpenFolder(dir);
   CHECK(Names(*loops, dir) == Strings{"photos/blue/1.png", "photos/red/2.png",
                                       "photos/red/again/5.png", "photos/red/deep/3.png",
                                       "photos/red/linked/4.png"});
   CHECK(loops->warnings().empty());
   fs::remove(dir.path("disk/more/back"));
-  const auto plain = Open(dir);
+  const auto plain = OpenFolder(dir);
   CHECK(Names(*plain, dir) == Strings{"photos/blue/1.png", "photos/red/2.png",
                                       "photos/red/again/5.png", "photos/red/deep/3.png",
                                       "photos/red/linked/4.png"});
@@ -75,17 +71,17 @@ TEST_CASE("image_folder: links to folders are followed, each folder once, and no
   Link(dir, "..", "photos/red/up");
   Link(dir, ".", "photos/red/self");
   Link(dir, "nowhere", "photos/red/dangling");
-  const auto up = Open(dir);
+  const auto up = OpenFolder(dir);
   CHECK(up->size() == 5);
   REQUIRE(up->warnings().size() == 2);
-  Has(up->warnings()[0], "1 file skipped, not named like");
-  Has(up->warnings()[1], "2 links not followed: a link to a folder that it lies in (first: " +
-                             dir.path("photos/red/self"));
+  CheckHas(up->warnings()[0], "1 file skipped, not named like");
+  CheckHas(up->warnings()[1], "2 links not followed: a link to a folder that it lies in (first: " +
+                                  dir.path("photos/red/self"));
 
   // A class that is a link itself, with a link back to the folder of the classes.
   Link(dir, "../other", "photos/gray");
   Link(dir, dir.path("photos"), "other/all");
-  const auto linked = Open(dir);
+  const auto linked = OpenFolder(dir);
   CHECK(Names(*linked, dir)[1] == "photos/gray/6.png");
   CHECK(linked->size() == 6);
   const auto flat = MakeSource("image_list", {{"path", dir.path("photos")}, {"recursive", "True"}});
@@ -97,11 +93,12 @@ TEST_CASE("image_folder: folders of file servers are skipped by name, which is s
   WriteImages(dir, {"photos/blue/1.png", "photos/blue/@eaDir/1.png", "photos/red/2.png",
                     "photos/red/@eaDir/2.png/SYNOPHOTO_THUMB.png", "photos/@eaDir/x.png",
                     "photos/__MACOSX/blue/._1.png", "photos/red/.thumbnails/2.png"});
-  const auto source = Open(dir);
+  const auto source = OpenFolder(dir);
   CHECK(source->class_names() == Strings{"blue", "red"});
   CHECK(Names(*source, dir) == Strings{"photos/blue/1.png", "photos/red/2.png"});
   REQUIRE(source->warnings().size() == 1);
-  Has(source->warnings()[0],
+  CheckHas(
+      source->warnings()[0],
       "4 folders of the system skipped by name, with what is in it, such as thumbnails (first: " +
           dir.path("photos/@eaDir"));
 }
@@ -123,13 +120,13 @@ TEST_CASE("image_folder: parts of a data set that are taken for classes are told
   const TempDir dir;
   WriteImages(dir, {"scans/Testing/cat/1.png", "scans/Testing/dog/2.png",
                     "scans/Training/cat/3.png", "scans/Training/dog/4.png"});
-  const auto source = Open(dir, "scans");
+  const auto source = OpenFolder(dir, "scans");
   CHECK(source->num_classes() == 2);
   REQUIRE(source->warnings().size() == 1);
-  Has(source->warnings()[0], "are Testing, Training, which look like the parts of a data set");
-  Has(source->warnings()[0], "give one as the path: " + dir.path("scans/Training"));
+  CheckHas(source->warnings()[0], "are Testing, Training, which look like the parts of a data set");
+  CheckHas(source->warnings()[0], "give one as the path: " + dir.path("scans/Training"));
   WriteImages(dir, {"vehicles/train/1.png", "vehicles/val/2.png"});  // classes of these names
-  CHECK(Open(dir, "vehicles")->warnings().empty());
+  CHECK(OpenFolder(dir, "vehicles")->warnings().empty());
 }
 
 TEST_CASE("texts that differ only in the composition of letters") {
@@ -147,7 +144,7 @@ TEST_CASE("texts that differ only in the composition of letters") {
   for (const auto& [composed, apart] : same) {
     CHECK(Decomposed(composed) == apart);
     CHECK(Decomposed(apart) == apart);
-    Has(ComposedDifferently(composed, {"other", apart}), "it looks like '");
+    CheckHas(ComposedDifferently(composed, {"other", apart}), "it looks like '");
   }
   CHECK(Decomposed("plain \xff") == "plain \xff");
   CHECK(Decomposed("\u00f8\u0142\u4e2d") == "\u00f8\u0142\u4e2d");  // have no parts
@@ -160,22 +157,23 @@ TEST_CASE("classes whose names differ only in the composition of letters: said h
   WriteImages(dir, {"train/" + composed + "/1.png", "train/tea/2.png", "val/" + apart + "/3.png",
                     "val/tea/4.png", "both/" + composed + "/1.png", "both/" + apart + "/2.png"});
   try {
-    Open(dir, "val", {{"classes", params::Print(Open(dir, "train")->class_names())}});
+    OpenFolder(dir, "val", {{"classes", params::Print(OpenFolder(dir, "train")->class_names())}});
     FAIL("no error");
   } catch (const Error& error) {
-    Has(error.what(), "the folder '" + apart + "' in");
-    Has(error.what(), "it looks like '" + composed +
-                          "', but its accented letters are written letters and marks apart "
-                          "(Unicode NFD, as macOS writes names), and there as one character each "
-                          "(Unicode NFC): write both in the same way");
+    CheckHas(error.what(), "the folder '" + apart + "' in");
+    CheckHas(error.what(),
+             "it looks like '" + composed +
+                 "', but its accented letters are written letters and marks apart "
+                 "(Unicode NFD, as macOS writes names), and there as one character each "
+                 "(Unicode NFC): write both in the same way");
   }
-  Has(Open(dir, "both")->warnings().at(0), "is one of its own; it looks like '");
+  CheckHas(OpenFolder(dir, "both")->warnings().at(0), "is one of its own; it looks like '");
   dir.Write("list.txt", "a.png\t" + apart + "\n");
   try {
     MakeSource("list", {{"path", dir.path("list.txt")}, {"classes", "(" + composed + ", tea)"}});
     FAIL("no error");
   } catch (const Error& error) {
-    Has(error.what(), "list.txt:1: the label '" + apart + "' is not one of the 2 classes");
-    Has(error.what(), "it looks like '" + composed + "'");
+    CheckHas(error.what(), "list.txt:1: the label '" + apart + "' is not one of the 2 classes");
+    CheckHas(error.what(), "it looks like '" + composed + "'");
   }
 }

@@ -89,6 +89,9 @@ class Subset final : public Source {
   const std::vector<FieldSpec>& data_fields() const override { return source_->data_fields(); }
   const std::vector<FieldSpec>& label_fields() const override { return source_->label_fields(); }
   void Read(int64_t index, Sample* sample) const override { source_->Read(At(index), sample); }
+  std::span<const float> LabelOf(int64_t index, size_t position, Sample* scratch) const override {
+    return source_->LabelOf(At(index), position, scratch);
+  }
   std::span<const float> Rests(int64_t index, bool label, size_t position) const override {
     return source_->Rests(At(index), label, position);
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <climits>
 #include <iterator>
+#include <limits>
+#include <type_traits>
 
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/internal/image_codecs.h"
@@ -55,19 +57,23 @@ struct Reader {
   bool (*recognizes)(std::string_view bytes);
   Expected<ImageInfo, Refusal> (*probe)(std::string_view bytes);
   std::optional<Refusal> (*decode)(std::string_view bytes, const ImageInfo& info, Image* image);
+  // To a deep image; null if the format has none.
+  std::optional<Refusal> (*decode_deep)(std::string_view bytes, const ImageInfo& info,
+                                        Image* image) = nullptr;
 };
 
 constexpr Reader kReaders[] = {
-    {[](std::string_view b) { return b.starts_with(kPngSignature); }, ProbePng, DecodePng},
+    {[](std::string_view b) { return b.starts_with(kPngSignature); }, ProbePng, DecodePng,
+     DecodeDeepPng},
     {[](std::string_view b) { return b.starts_with("BM"); }, ProbeBmp, DecodeBmp},
-    {LooksLikePnm, ProbePnm, DecodePnm},
+    {LooksLikePnm, ProbePnm, DecodePnm, DecodeDeepPnm},
     {[](std::string_view b) { return b.starts_with("GIF87a") || b.starts_with("GIF89a"); },
      ProbeGif, DecodeGif},
     {[](std::string_view b) {
        return b.size() >= 12 && b.starts_with("RIFF") && b.substr(8, 4) == "WEBP";
      },
      ProbeWebp, DecodeWebp},
-    {LooksLikeTiff, ProbeTiff, DecodeTiff},
+    {LooksLikeTiff, ProbeTiff, DecodeTiff, DecodeDeepTiff},
     {LooksLikeTga, ProbeTga, DecodeTga},
 };
 
@@ -92,24 +98,52 @@ std::optional<Refusal> DecodeAs(const ImageInfo& info, std::string_view bytes,
                                 const DecodeOptions& options, JpegCodec& jpeg, Image* image,
                                 Frame* frame) {
   if (info.format == ImageFormat::kJpeg) return jpeg.Decode(bytes, info, options, image, frame);
-  return ReaderOf(bytes)->decode(bytes, info, image);
+  const Reader& reader = *ReaderOf(bytes);
+  return (options.bits > 8 && info.bits > 8 ? reader.decode_deep : reader.decode)(bytes, info,
+                                                                                  image);
 }
 
-void GrayToRgb(Image* image) {
-  const size_t pixels = image->pixels.size();
-  image->Resize(image->height, image->width, 3);
+template <typename T>
+void GrayToRgb(std::vector<T>* samples) {
+  const size_t pixels = samples->size();
+  samples->resize(3 * pixels);
   for (size_t i = pixels; i-- > 0;) {  // from the end: unread pixels are before the written ones
-    const uint8_t value = image->pixels[i];
-    std::fill_n(image->pixels.begin() + static_cast<std::ptrdiff_t>(3 * i), 3, value);
+    const T value = (*samples)[i];
+    std::fill_n(samples->begin() + static_cast<std::ptrdiff_t>(3 * i), 3, value);
   }
 }
 
-void RgbToGray(Image* image) {
-  for (size_t i = 0; i < image->pixels.size() / 3; ++i) {
-    const uint8_t* p = image->pixels.data() + 3 * i;
-    image->pixels[i] = static_cast<uint8_t>((299 * p[0] + 587 * p[1] + 114 * p[2] + 500) / 1000);
+template <typename T>
+void RgbToGray(std::vector<T>* samples) {
+  for (size_t i = 0; i < samples->size() / 3; ++i) {
+    const T* p = samples->data() + 3 * i;
+    (*samples)[i] = static_cast<T>((299 * p[0] + 587 * p[1] + 114 * p[2] + 500) / 1000);
   }
-  image->Resize(image->height, image->width, 1);
+  samples->resize(samples->size() / 3);
+}
+
+template <typename T>
+void Convert(int channels, Image* image, std::vector<T>* samples) {
+  if (channels == image->channels) return;
+  if (channels == 1 && image->channels == 3) RgbToGray(samples);
+  if (channels == 3 && image->channels == 1) GrayToRgb(samples);
+  image->channels = channels;
+}
+
+// `channels`: of the samples, the last is alpha.
+template <typename T>
+void Compose(size_t channels, std::vector<T>* samples) {
+  using Wide = std::conditional_t<sizeof(T) == 1, int, int64_t>;
+  constexpr Wide kWhite = std::numeric_limits<T>::max();
+  const size_t colours = channels - 1, pixels = samples->size() / channels;
+  const T* from = samples->data();
+  T* to = samples->data();
+  for (size_t i = 0; i < pixels; ++i, from += channels) {
+    const Wide alpha = from[colours];
+    for (size_t c = 0; c < colours; ++c)
+      *to++ = static_cast<T>((from[c] * alpha + kWhite * (kWhite - alpha) + kWhite / 2) / kWhite);
+  }
+  samples->resize(pixels * colours);
 }
 
 }  // namespace
@@ -152,22 +186,14 @@ std::optional<Refusal> ImageDecoder::Decode(std::string_view bytes, const Decode
 }
 
 void ConvertChannels(int channels, Image* image) {
-  if (channels == 1 && image->channels == 3) RgbToGray(image);
-  if (channels == 3 && image->channels == 1) GrayToRgb(image);
+  image->is_deep() ? Convert(channels, image, &image->deep)
+                   : Convert(channels, image, &image->pixels);
 }
 
 void ComposeOverWhite(Image* image) {
   if (image->channels % 2 != 0) return;
-  const int colours = image->channels - 1;
-  const uint8_t* from = image->pixels.data();
-  uint8_t* to = image->pixels.data();
-  for (size_t left = image->pixels.size() / static_cast<size_t>(colours + 1); left > 0;
-       --left, from += colours + 1) {
-    const int alpha = from[colours];
-    for (int c = 0; c < colours; ++c)
-      *to++ = static_cast<uint8_t>((from[c] * alpha + 255 * (255 - alpha) + 127) / 255);
-  }
-  image->Resize(image->height, image->width, colours);
+  const auto channels = static_cast<size_t>(image->channels--);
+  image->is_deep() ? Compose(channels, &image->deep) : Compose(channels, &image->pixels);
 }
 
 Expected<ImageInfo, Refusal> ProbeImage(std::string_view bytes) {

@@ -10,7 +10,7 @@
 //   those that a viewer shows (a PNG's eXIf chunk is not read);
 // - alpha is composed over white, also what a GIF or an animation leaves open; a palette is
 //   expanded; 16 bits per channel become 8 (the high byte; in a PNM, whose largest value is its
-//   own, rounded);
+//   own, rounded) unless they are asked for;
 // - a CMYK or YCCK JPEG becomes RGB as Adobe's inverted CMYK, without its colour profile;
 // - RGB to gray is the luma of ITU-R BT.601, gray to RGB repeats the value.
 // Rejected as damaged, never partially decoded: a file that lacks pixels or whose pixels may not be
@@ -36,17 +36,27 @@
 
 namespace mxtrain::io {
 
-// 8 bits per channel, rows from the top without gaps, channels interleaved (HWC): gray (1) or RGB
-// (3).
+// Rows from the top without gaps, channels interleaved (HWC): gray (1) or RGB (3). 8 bits per
+// channel in `pixels`, or 16 in `deep`, of which the other is empty: deep images come only from
+// decoding with DecodeOptions::bits = 16, and only what says so takes them.
 struct Image {
   int height = 0, width = 0, channels = 0;
   std::vector<uint8_t> pixels;
+  std::vector<uint16_t> deep;
 
+  bool is_deep() const { return !deep.empty(); }
   // Contents are unspecified afterwards; memory is reused if it suffices.
   void Resize(int new_height, int new_width, int new_channels) {
     height = new_height, width = new_width, channels = new_channels;
     pixels.resize(static_cast<size_t>(height) * static_cast<size_t>(width) *
                   static_cast<size_t>(channels));
+    deep.clear();
+  }
+  void ResizeDeep(int new_height, int new_width, int new_channels) {
+    Resize(new_height, new_width, 0);
+    channels = new_channels;
+    deep.resize(static_cast<size_t>(height) * static_cast<size_t>(width) *
+                static_cast<size_t>(channels));
   }
   uint8_t* row(int y) {
     return pixels.data() +
@@ -74,6 +84,7 @@ struct ImageInfo {
   int height = 0, width = 0;  // as shown, with the orientation applied
   int channels = 0;           // of the file: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA or CMYK
   int orientation = 1;        // EXIF, 1 .. 8
+  int bits = 8;               // per channel, 8 or 16, that decoding can give
 };
 
 constexpr int kLongestEdge = 65'535;  // that of a JPEG
@@ -81,6 +92,7 @@ constexpr int64_t kMostPixels = 100'000'000;
 
 struct DecodeOptions {
   int channels = 0;  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
+  int bits = 8;      // 16: a PNG, TIFF or PNM of more than 8 bits per channel becomes a deep image
   // Larger images, or with an edge above kLongestEdge, are rejected by their header.
   int64_t max_pixels = kMostPixels;
   // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if `part` allows it, which changes
@@ -123,7 +135,7 @@ class MXTRAIN_API ImageDecoder {
 MXTRAIN_API Expected<Image, Refusal> DecodeImage(std::string_view bytes,
                                                  const DecodeOptions& options = {});
 
-// To gray (1) or RGB (3).
+// To gray (1) or RGB (3); also deep ones.
 MXTRAIN_API void ConvertChannels(int channels, Image* image);
 
 // Return a file's bytes. Throw kData for an empty image. Quality: 1 .. 100, with colour at half

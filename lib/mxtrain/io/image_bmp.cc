@@ -22,12 +22,8 @@ constexpr uint32_t kMaskHeader = 108;                  // the shortest with all 
 constexpr size_t kMasks = 14 + kInfoHeader;            // their offset
 enum Compression : uint32_t { kPlain = 0, kRuns8 = 1, kRuns4 = 2, kBitFields = 3 };
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kBmp, reason);
-}
-
 // Everything before the pixels.
-struct Header {
+struct BmpHeader {
   uint32_t size = 0;   // of the header, which starts at byte 14
   uint32_t begin = 0;  // of the pixels
   uint32_t planes = 0, bits = 0;
@@ -56,8 +52,8 @@ struct Header {
 };
 
 // The file contains the whole header: checked by ProbeBmp.
-Header ReadHeader(std::string_view bytes) {
-  Header header{LittleEndian(bytes, 14, 4), LittleEndian(bytes, 10, 4)};
+BmpHeader ReadBmpHeader(std::string_view bytes) {
+  BmpHeader header{LittleEndian(bytes, 14, 4), LittleEndian(bytes, 10, 4)};
   const bool old = header.size == kOs2Header;
   header.planes = LittleEndian(bytes, old ? 22 : 26, 2);
   header.bits = LittleEndian(bytes, old ? 24 : 28, 2);
@@ -89,7 +85,7 @@ bool AreMasks(const std::array<uint32_t, 4>& masks, uint32_t bits) {
 }
 
 // Without masks: 5 bits each, or bytes, of which the fourth is reserved whatever it holds.
-std::optional<Refusal> ReadMasks(std::string_view bytes, Header* header) {
+std::optional<Refusal> ReadMasks(std::string_view bytes, BmpHeader* header) {
   constexpr std::array<uint32_t, 4> kOf16{0x7c00, 0x03e0, 0x001f, 0},
       kOf32{0x00ff0000, 0x0000ff00, 0x000000ff, 0};
   if (header->compression == kPlain) {
@@ -100,7 +96,8 @@ std::optional<Refusal> ReadMasks(std::string_view bytes, Header* header) {
     header->masks[i] = LittleEndian(bytes, kMasks + 4 * i, 4);
   if (AreMasks(header->masks, header->bits)) return std::nullopt;
   const auto& m = header->masks;
-  return Damaged(format("channel masks {:08x}, {:08x}, {:08x} and {:08x} of {} bits", m[0], m[1],
+  return Damaged(ImageFormat::kBmp,
+                 format("channel masks {:08x}, {:08x}, {:08x} and {:08x} of {} bits", m[0], m[1],
                         m[2], m[3], header->bits));
 }
 
@@ -108,30 +105,34 @@ size_t RowBytes(int width, uint32_t bits) {
   return (static_cast<size_t>(width) * bits + 31) / 32 * 4;
 }
 
-std::optional<Refusal> CheckHeader(const Header& header, std::string_view bytes,
+std::optional<Refusal> CheckHeader(const BmpHeader& header, std::string_view bytes,
                                    const ImageInfo& info) {
   constexpr uint32_t kBits[] = {1, 4, 8, 16, 24, 32};
   if (std::find(std::begin(kBits), std::end(kBits), header.bits) == std::end(kBits))
-    return Damaged(format("{} bits per pixel", header.bits));
-  if (header.planes != 1) return Damaged(format("{} planes", header.planes));
+    return Damaged(ImageFormat::kBmp, format("{} bits per pixel", header.bits));
+  if (header.planes != 1) return Damaged(ImageFormat::kBmp, format("{} planes", header.planes));
   const bool known = header.compression == kPlain ||
                      (header.compression == kBitFields && header.has_masks()) ||
                      (header.compression == kRuns8 && header.bits == 8) ||
                      (header.compression == kRuns4 && header.bits == 4);
   if (!known)
-    return Damaged(format("compression {} of {} bits per pixel", header.compression, header.bits));
+    return Damaged(ImageFormat::kBmp,
+                   format("compression {} of {} bits per pixel", header.compression, header.bits));
   if (header.has_palette() && header.colours > 1u << header.bits)
-    return Damaged(
-        format("a palette of {} colours for {} bits per pixel", header.colours, header.bits));
-  if (header.begin < header.end()) return Damaged("the pixels begin within the header");
-  if (header.has_palette() && header.palette_size() == 0) return Damaged("no palette");
+    return Damaged(ImageFormat::kBmp, format("a palette of {} colours for {} bits per pixel",
+                                             header.colours, header.bits));
+  if (header.begin < header.end())
+    return Damaged(ImageFormat::kBmp, "the pixels begin within the header");
+  if (header.has_palette() && header.palette_size() == 0)
+    return Damaged(ImageFormat::kBmp, "no palette");
   // The last row may lack what fills it up to 4 bytes.
   const size_t row_bytes = RowBytes(info.width, header.bits),
                last = (static_cast<size_t>(info.width) * header.bits + 7) / 8,
                needed = header.has_runs()
                             ? 0
                             : row_bytes * (static_cast<size_t>(info.height) - 1) + last;
-  if (header.begin + needed > bytes.size()) return Damaged("the file ends early");
+  if (header.begin + needed > bytes.size())
+    return Damaged(ImageFormat::kBmp, "the file ends early");
   return std::nullopt;
 }
 
@@ -183,7 +184,7 @@ std::optional<std::string> UnpackRuns(std::string_view packed, bool nibbles, int
 
 // The header that stb_image reads: with a full palette, in which a missing colour is black, or with
 // four masks, or plain of 24 bits.
-std::string WriteHeader(const Header& header, std::string_view bytes, const ImageInfo& info) {
+std::string WriteBmpHeader(const BmpHeader& header, std::string_view bytes, const ImageInfo& info) {
   const uint32_t bits = header.has_runs() ? 8 : header.bits;
   const uint32_t size = header.has_masks() ? kMaskHeader : kInfoHeader;
   const uint32_t colours = header.has_palette() ? 1u << bits : 0;
@@ -215,25 +216,26 @@ std::string WriteHeader(const Header& header, std::string_view bytes, const Imag
 }  // namespace
 
 Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes) {
-  if (bytes.size() < 26) return Damaged("no header");
+  if (bytes.size() < 26) return Damaged(ImageFormat::kBmp, "no header");
   const uint32_t header = LittleEndian(bytes, 14, 4);
   const bool old = header == kOs2Header;
   constexpr uint32_t kSizes[] = {12, 40, 52, 56, 64, 108, 124};
   if (std::find(std::begin(kSizes), std::end(kSizes), header) == std::end(kSizes))
-    return Damaged(format("a header of {} bytes", header));
-  if (bytes.size() < 14 + size_t{header}) return Damaged("the file ends early");
+    return Damaged(ImageFormat::kBmp, format("a header of {} bytes", header));
+  if (bytes.size() < 14 + size_t{header}) return Damaged(ImageFormat::kBmp, "the file ends early");
   const auto edge = [&](size_t at, size_t old_at) -> int64_t {
     if (old) return LittleEndian(bytes, old_at, 2);
     return static_cast<int32_t>(LittleEndian(bytes, at, 4));
   };
   const int64_t width = edge(18, 18), height = edge(22, 20);  // height below 0: rows from the top
-  if (width <= 0 || height == 0 || height == INT_MIN) return Damaged("impossible header");
+  if (width <= 0 || height == 0 || height == INT_MIN)
+    return Damaged(ImageFormat::kBmp, "impossible header");
   return ImageInfo{ImageFormat::kBmp, static_cast<int>(std::abs(height)), static_cast<int>(width),
                    3};
 }
 
 std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, Image* image) {
-  Header header = ReadHeader(bytes);
+  BmpHeader header = ReadBmpHeader(bytes);
   if (auto damage = CheckHeader(header, bytes, info)) return damage;
   if (header.has_masks()) {
     if (auto damage = ReadMasks(bytes, &header)) return damage;
@@ -242,10 +244,10 @@ std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, 
   std::optional<std::string> unpacked;
   if (header.has_runs()) {
     unpacked = UnpackRuns(rows, header.compression == kRuns4, info.width, info.height);
-    if (!unpacked) return Damaged("the file ends early");
+    if (!unpacked) return Damaged(ImageFormat::kBmp, "the file ends early");
     rows = *unpacked;
   }
-  if (auto damage = DecodeWithStb({WriteHeader(header, bytes, info), rows}, info, image))
+  if (auto damage = DecodeWithStb({WriteBmpHeader(header, bytes, info), rows}, info, image))
     return damage;
   ComposeOverWhite(image);
   return std::nullopt;

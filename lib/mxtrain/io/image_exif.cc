@@ -37,6 +37,25 @@ int SizeOfType(uint32_t type) {
   return type == kLong || type == kSignedLong ? 4 : 0;
 }
 
+// The samples of an image, as they are to be shown.
+template <typename T>
+void CopyOriented(int orientation, const Image& stored, const T* from, int height, int width,
+                  T* out) {
+  const bool swaps = orientation >= 5;
+  const int last_y = stored.height - 1, last_x = stored.width - 1;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      int from_y = swaps ? x : y, from_x = swaps ? y : x;
+      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
+        from_y = last_y - from_y;
+      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        from_x = last_x - from_x;
+      const T* pixel = from + (int64_t{from_y} * stored.width + from_x) * int64_t{stored.channels};
+      for (int c = 0; c < stored.channels; ++c) *out++ = pixel[c];
+    }
+  }
+}
+
 }  // namespace
 
 int OrientationOfExif(std::string_view block) {
@@ -87,21 +106,15 @@ void ApplyOrientation(int orientation, Image* image) {
   if (orientation == 1) return;
   const Image stored = std::move(*image);
   const bool swaps = orientation >= 5;
-  const int last_y = stored.height - 1, last_x = stored.width - 1;
+  const int height = swaps ? stored.width : stored.height,
+            width = swaps ? stored.height : stored.width;
   *image = Image();
-  image->Resize(swaps ? stored.width : stored.height, swaps ? stored.height : stored.width,
-                stored.channels);
-  for (int y = 0; y < image->height; ++y) {
-    uint8_t* out = image->row(y);
-    for (int x = 0; x < image->width; ++x) {
-      int from_y = swaps ? x : y, from_x = swaps ? y : x;
-      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7)
-        from_y = last_y - from_y;
-      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
-        from_x = last_x - from_x;
-      const uint8_t* pixel = stored.row(from_y) + from_x * stored.channels;
-      for (int c = 0; c < stored.channels; ++c) *out++ = pixel[c];
-    }
+  if (stored.is_deep()) {
+    image->ResizeDeep(height, width, stored.channels);
+    CopyOriented(orientation, stored, stored.deep.data(), height, width, image->deep.data());
+  } else {
+    image->Resize(height, width, stored.channels);
+    CopyOriented(orientation, stored, stored.pixels.data(), height, width, image->pixels.data());
   }
 }
 

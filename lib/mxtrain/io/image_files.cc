@@ -45,6 +45,9 @@ class ImageFiles final : public Source {
     if (!label_fields_.empty()) sample->labels[0].values = Labels(index);
     sample->data[0].encoded = ReadImageFile(table_.paths[static_cast<size_t>(index)]);
   }
+  std::span<const float> LabelOf(int64_t index, size_t, Sample*) const override {
+    return Labels(index);
+  }
   std::string Name(int64_t index) const override { return FileOf(index); }
   std::string FileOf(int64_t index) const override {
     return table_.paths[static_cast<size_t>(index)];

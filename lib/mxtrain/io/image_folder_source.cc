@@ -20,11 +20,11 @@ bool IsHidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-bool IsImage(const fs::path& path) {
+bool IsImageFile(const fs::path& path) {
   return HasImageEnding(path.string());
 }
 
-bool IsOtherImage(const fs::path& path) {
+bool IsOtherImageFile(const fs::path& path) {
   return HasOtherImageEnding(path.string());
 }
 
@@ -92,10 +92,10 @@ class Walk {
         } else if (recursive_) {
           (entry.is_symlink() ? links : folders).push_back(entry.path());
         }
-      } else if (IsImage(entry.path())) {
+      } else if (IsImageFile(entry.path())) {
         found_.images.push_back(entry.path().string());
       } else {
-        (IsOtherImage(entry.path()) ? found_.unread : found_.others).Add(entry.path().string());
+        (IsOtherImageFile(entry.path()) ? found_.unread : found_.others).Add(entry.path().string());
       }
     }
     // The order of a folder's entries differs between machines.

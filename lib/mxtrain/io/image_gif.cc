@@ -18,10 +18,6 @@ namespace {
 using Colour = std::array<uint8_t, 3>;
 constexpr Colour kWhite{255, 255, 255};
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kGif, reason);
-}
-
 // A file, opened and read up to the pixels of its first image.
 class FirstImage {
  public:
@@ -71,9 +67,9 @@ Refusal FirstImage::FailureOf(int code) {
   if (code == D_GIF_ERR_NOT_ENOUGH_MEM) Throw(ErrorKind::kMemory, "no memory to decode a GIF");
   if (code == D_GIF_ERR_READ_FAILED || code == D_GIF_ERR_EOF_TOO_SOON ||
       code == D_GIF_ERR_NO_SCRN_DSCR)
-    return Damaged("the file ends early");
+    return Damaged(ImageFormat::kGif, "the file ends early");
   const char* const text = GifErrorString(code);
-  return Damaged(text ? text : "the compressed data are damaged");
+  return Damaged(ImageFormat::kGif, text ? text : "the compressed data are damaged");
 }
 
 // Also keeps the transparent colour. False if it fails.
@@ -98,12 +94,13 @@ std::optional<Refusal> FirstImage::Open() {
   for (;;) {
     GifRecordType type = UNDEFINED_RECORD_TYPE;
     if (DGifGetRecordType(gif_, &type) != GIF_OK) return Failure();
-    if (type == TERMINATE_RECORD_TYPE) return Damaged("no image");
+    if (type == TERMINATE_RECORD_TYPE) return Damaged(ImageFormat::kGif, "no image");
     if (type == IMAGE_DESC_RECORD_TYPE) break;
     if (!ReadExtension()) return Failure();
   }
   if (DGifGetImageDesc(gif_) != GIF_OK) return Failure();
-  if (place().Width <= 0 || place().Height <= 0) return Damaged("impossible header");
+  if (place().Width <= 0 || place().Height <= 0)
+    return Damaged(ImageFormat::kGif, "impossible header");
   return std::nullopt;
 }
 
@@ -169,7 +166,8 @@ Expected<ImageInfo, Refusal> ProbeGif(std::string_view bytes) {
 std::optional<Refusal> DecodeGif(std::string_view bytes, const ImageInfo& info, Image* image) {
   FirstImage codes(bytes);
   if (auto damage = codes.Open()) return damage;
-  if (!codes.AreCodesSound()) return Damaged("the compressed data are damaged or end early");
+  if (!codes.AreCodesSound())
+    return Damaged(ImageFormat::kGif, "the compressed data are damaged or end early");
   FirstImage first(bytes);
   if (auto damage = first.Open()) return damage;
   const std::vector<Colour> palette = first.Palette();

@@ -8,6 +8,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <csetjmp>
 #include <cstdlib>
@@ -23,14 +24,10 @@
 namespace mxtrain::io {
 namespace {
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kPng, reason);
-}
-
 // Whether the pixels may not be what was stored. libpng warns of much else, and ignores it: a
 // palette in a gray image, a profile that is none, metadata with a wrong CRC. Of compressed data
 // only those after the last row are harmless; transparency is the one optional chunk that counts.
-bool CostsPixels(std::string_view warning) {
+bool PngWarningCostsPixels(std::string_view warning) {
   if (warning.starts_with("tRNS")) return warning.find("CRC") != std::string_view::npos;
   return warning.find("IDAT") != std::string_view::npos &&
          warning.find("Extra compress") == std::string_view::npos;
@@ -49,7 +46,7 @@ class PngCodec {
     std::longjmp(Of(png)->jump_, 1);
   }
   static void OnWarning(png_structp png, png_const_charp text) {
-    if (CostsPixels(text)) Of(png)->Keep(text);
+    if (PngWarningCostsPixels(text)) Of(png)->Keep(text);
   }
   static png_voidp Allocate(png_structp png, png_alloc_size_t bytes) {
     void* const memory = std::malloc(bytes);
@@ -95,8 +92,8 @@ class PngReader : public PngCodec {
   PngReader() = default;
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  // Before alpha is composed: 1 to 4 channels.
-  std::optional<Refusal> Read(std::string_view bytes, Image* image);
+  // Before alpha is composed: 1 to 4 channels; `deep`: with 16 bits.
+  std::optional<Refusal> Read(std::string_view bytes, bool deep, Image* image);
 
  private:
   static void OnHeader(png_structp png, png_infop);
@@ -109,6 +106,7 @@ class PngReader : public PngCodec {
   bool HasAllRows() const;
 
   bool ended_ = false;
+  bool deep_ = false;
   size_t left_ = 0;         // bytes after the header
   Image* image_ = nullptr;  // has its size once the header is read
 };
@@ -117,7 +115,11 @@ class PngReader : public PngCodec {
 // image can be allocated.
 void PngReader::OnHeader(png_structp png, png_infop info) {
   png_set_expand(png);
-  png_set_strip_16(png);
+  if (!static_cast<PngReader*>(png_get_progressive_ptr(png))->deep_) {
+    png_set_strip_16(png);
+  } else if (std::endian::native == std::endian::little) {
+    png_set_swap(png);
+  }
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
   static_cast<PngReader*>(png_get_progressive_ptr(png))->left_ = png_process_data_pause(png, 0);
@@ -125,7 +127,13 @@ void PngReader::OnHeader(png_structp png, png_infop info) {
 
 void PngReader::OnRow(png_structp png, png_bytep row, png_uint_32 y, int) {
   Image* const image = static_cast<PngReader*>(png_get_progressive_ptr(png))->image_;
-  if (row) png_progressive_combine_row(png, image->row(static_cast<int>(y)), row);
+  if (!row) return;
+  const size_t samples = static_cast<size_t>(image->width) * static_cast<size_t>(image->channels);
+  png_progressive_combine_row(png,
+                              image->is_deep()
+                                  ? reinterpret_cast<png_bytep>(image->deep.data() + y * samples)
+                                  : image->row(static_cast<int>(y)),
+                              row);
 }
 
 std::optional<Refusal> PngReader::Give(std::string_view bytes) {
@@ -135,7 +143,7 @@ std::optional<Refusal> PngReader::Give(std::string_view bytes) {
   });
   if (good && text_[0] == '\0') return std::nullopt;
   if (no_memory_) Throw(ErrorKind::kMemory, "no memory to decode a PNG");
-  return Damaged(text_);
+  return Damaged(ImageFormat::kPng, text_);
 }
 
 // libpng does not report compressed data that end before the last row.
@@ -146,7 +154,8 @@ bool PngReader::HasAllRows() const {
   return png_get_current_row_number(png_) == png_get_image_height(png_, info_);
 }
 
-std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
+std::optional<Refusal> PngReader::Read(std::string_view bytes, bool deep, Image* image) {
+  deep_ = deep;
   const bool good = Guarded([&] {
     png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, self(), OnError, OnWarning, self(),
                                     Allocate, Free);
@@ -163,13 +172,14 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, Image* image) {
   image_ = image;
   if (auto refusal = Give(bytes)) return refusal;
   if (left_ > 0) {
-    image->Resize(static_cast<int>(png_get_image_height(png_, info_)),
-                  static_cast<int>(png_get_image_width(png_, info_)),
-                  png_get_channels(png_, info_));
+    const int height = static_cast<int>(png_get_image_height(png_, info_)),
+              width = static_cast<int>(png_get_image_width(png_, info_)),
+              channels = png_get_channels(png_, info_);
+    deep ? image->ResizeDeep(height, width, channels) : image->Resize(height, width, channels);
     if (auto refusal = Give(bytes.substr(bytes.size() - left_))) return refusal;
   }
-  if (!ended_) return Damaged("the file ends early");
-  if (!HasAllRows()) return Damaged("rows are missing");
+  if (!ended_) return Damaged(ImageFormat::kPng, "the file ends early");
+  if (!HasAllRows()) return Damaged(ImageFormat::kPng, "rows are missing");
   return std::nullopt;
 }
 
@@ -233,18 +243,27 @@ std::string PngWriter::Write(const Image& image) {
 
 // Parsed here, so an image over the limits is rejected with its size.
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
-  if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR") return Damaged("no header");
+  if (bytes.size() < 33 || bytes.substr(12, 4) != "IHDR")
+    return Damaged(ImageFormat::kPng, "no header");
   constexpr int kChannels[] = {1, 0, 3, 3, 2, 0, 4};  // of the colour types
   const uint32_t width = BigEndian32(bytes, 16), height = BigEndian32(bytes, 20);
   const auto type = static_cast<unsigned char>(bytes[25]);
   const int channels = type < std::size(kChannels) ? kChannels[type] : 0;
   if (width == 0 || height == 0 || width > INT_MAX || height > INT_MAX || channels == 0)
-    return Damaged("impossible header");
-  return ImageInfo{ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels};
+    return Damaged(ImageFormat::kPng, "impossible header");
+  const int bits = bytes[24] == 16 ? 16 : 8;
+  return ImageInfo{
+      ImageFormat::kPng, static_cast<int>(height), static_cast<int>(width), channels, 1, bits};
 }
 
 std::optional<Refusal> DecodePng(std::string_view bytes, const ImageInfo&, Image* image) {
-  if (auto refusal = PngReader().Read(bytes, image)) return refusal;
+  if (auto refusal = PngReader().Read(bytes, false, image)) return refusal;
+  ComposeOverWhite(image);
+  return std::nullopt;
+}
+
+std::optional<Refusal> DecodeDeepPng(std::string_view bytes, const ImageInfo&, Image* image) {
+  if (auto refusal = PngReader().Read(bytes, true, image)) return refusal;
   ComposeOverWhite(image);
   return std::nullopt;
 }

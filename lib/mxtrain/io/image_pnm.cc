@@ -4,6 +4,8 @@
 // such a one first, since stb_image reads no text, scales nothing, and takes 16 bits in the
 // processor's byte order (stb_reader.h).
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/internal/image_codecs.h"
@@ -11,10 +13,6 @@
 
 namespace mxtrain::io {
 namespace {
-
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kPnm, reason);
-}
 
 bool IsBlank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -53,7 +51,7 @@ class Numbers {
   size_t at_;
 };
 
-struct Header {
+struct PnmHeader {
   char kind = '5';  // '1' .. '6'
   int width = 0, height = 0, most = 1;
   size_t begin = 0;  // of the pixels
@@ -71,87 +69,120 @@ struct Header {
   }
 };
 
-Expected<Header, Refusal> ReadHeader(std::string_view bytes) {
+Expected<PnmHeader, Refusal> ReadPnmHeader(std::string_view bytes) {
   constexpr int64_t kLongest = 1 << 30, kMost = 65535;
-  Header header;
+  PnmHeader header;
   header.kind = bytes[1];
   Numbers numbers(bytes, 2);
   const auto width = numbers.Next(kLongest), height = numbers.Next(kLongest);
-  if (width.value_or(0) == 0 || height.value_or(0) == 0) return Damaged("impossible header");
+  if (width.value_or(0) == 0 || height.value_or(0) == 0)
+    return Damaged(ImageFormat::kPnm, "impossible header");
   header.width = static_cast<int>(*width);
   header.height = static_cast<int>(*height);
   if (!header.is_bits()) {
     const auto most = numbers.Next(kMost);
     if (most.value_or(0) == 0)
-      return Damaged(format("the largest value is not a number from 1 to {}", kMost));
+      return Damaged(ImageFormat::kPnm,
+                     format("the largest value is not a number from 1 to {}", kMost));
     header.most = static_cast<int>(*most);
   }
   const auto begin = numbers.SkipBlank();
-  if (!begin) return Damaged("the file ends early");
+  if (!begin) return Damaged(ImageFormat::kPnm, "the file ends early");
   header.begin = *begin;
   return header;
 }
 
-// 0 .. most becomes 0 .. 255, rounded; a sample above is white.
-char Scaled(int64_t sample, int most) {
-  return static_cast<char>((std::min<int64_t>(sample, most) * 255 * 2 + most) / (2 * most));
+// 0 .. most becomes 0 .. the largest T, rounded; a sample above is white.
+template <typename T>
+T Scaled(int64_t sample, int most) {
+  constexpr int64_t kWhite = std::numeric_limits<T>::max();
+  return static_cast<T>((std::min<int64_t>(sample, most) * kWhite * 2 + most) / (2 * most));
 }
 
 // Nothing if a sample is missing or too large.
-std::optional<std::string> FromText(std::string_view bytes, const Header& header) {
+template <typename T>
+std::optional<std::vector<T>> FromText(std::string_view bytes, const PnmHeader& header) {
   if (bytes.size() - header.begin < header.samples()) return std::nullopt;  // a digit each
-  std::string pixels;
+  std::vector<T> pixels;
   pixels.reserve(header.samples());
   Numbers numbers(bytes, header.begin);
   for (size_t i = 0; i < header.samples(); ++i) {
     const auto sample = numbers.Next(header.most, header.is_bits() ? 1 : 10);
     if (!sample) return std::nullopt;
-    pixels += Scaled(header.is_bits() ? 1 - *sample : *sample, header.most);  // 1 is black
+    pixels.push_back(
+        Scaled<T>(header.is_bits() ? 1 - *sample : *sample, header.most));  // 1 is black
   }
   return pixels;
 }
 
-std::string FromBinary(std::string_view rows, const Header& header) {
+template <typename T>
+std::vector<T> FromBinary(std::string_view rows, const PnmHeader& header) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(rows[at]); };
-  std::string pixels;
+  std::vector<T> pixels;
   pixels.reserve(header.samples());
   if (header.kind == '4') {
     for (size_t y = 0; y < static_cast<size_t>(header.height); ++y) {
       for (size_t x = 0; x < static_cast<size_t>(header.width); ++x) {
         const bool black = (byte(y * header.row_bytes() + x / 8) >> (7 - x % 8) & 1) != 0;
-        pixels += black ? '\0' : '\xff';
+        pixels.push_back(black ? T{0} : std::numeric_limits<T>::max());
       }
     }
     return pixels;
   }
-  for (size_t i = 0; i < header.samples(); ++i)
-    pixels += Scaled(header.most > 255 ? byte(2 * i) << 8 | byte(2 * i + 1) : byte(i), header.most);
+  for (size_t i = 0; i < header.samples(); ++i) {
+    const int sample = header.most > 255 ? byte(2 * i) << 8 | byte(2 * i + 1) : byte(i);
+    pixels.push_back(Scaled<T>(sample, header.most));
+  }
   return pixels;
+}
+
+// Scaled to T, of a file that is whole.
+template <typename T>
+Expected<std::vector<T>, Refusal> ReadSamples(std::string_view bytes, const PnmHeader& header) {
+  if (header.is_text()) {
+    auto samples = FromText<T>(bytes, header);
+    if (!samples) return Damaged(ImageFormat::kPnm, "samples are missing or too large");
+    return *std::move(samples);
+  }
+  const std::string_view rows = bytes.substr(header.begin);
+  if (rows.size() < header.row_bytes() * static_cast<size_t>(header.height))
+    return Damaged(ImageFormat::kPnm, "the file ends early");
+  return FromBinary<T>(rows, header);
 }
 
 }  // namespace
 
 Expected<ImageInfo, Refusal> ProbePnm(std::string_view bytes) {
-  const auto header = ReadHeader(bytes);
+  const auto header = ReadPnmHeader(bytes);
   if (!header) return header.error();
-  return ImageInfo{ImageFormat::kPnm, header->height, header->width, header->channels()};
+  return ImageInfo{ImageFormat::kPnm,          header->height, header->width, header->channels(), 1,
+                   header->most > 255 ? 16 : 8};
 }
 
 std::optional<Refusal> DecodePnm(std::string_view bytes, const ImageInfo& info, Image* image) {
-  const Header header = *ReadHeader(bytes);
+  const PnmHeader header = *ReadPnmHeader(bytes);
   std::string_view rows = bytes.substr(header.begin);
-  std::optional<std::string> scaled;
-  if (header.is_text()) {
-    scaled = FromText(bytes, header);
-    if (!scaled) return Damaged("samples are missing or too large");
-  } else if (rows.size() < header.row_bytes() * static_cast<size_t>(header.height)) {
-    return Damaged("the file ends early");
-  } else if (header.most != 255) {
-    scaled = FromBinary(rows, header);
+  std::vector<uint8_t> scaled;
+  const bool as_it_is = !header.is_text() && header.most == 255;
+  if (as_it_is && rows.size() < header.row_bytes() * static_cast<size_t>(header.height))
+    return Damaged(ImageFormat::kPnm, "the file ends early");
+  if (!as_it_is) {
+    auto samples = ReadSamples<uint8_t>(bytes, header);
+    if (!samples) return samples.error();
+    scaled = *std::move(samples);
+    rows = {reinterpret_cast<const char*>(scaled.data()), scaled.size()};
   }
   const std::string head =
       format("P{} {} {} 255\n", header.channels() == 3 ? 6 : 5, header.width, header.height);
-  return DecodeWithStb({head, scaled ? *scaled : rows}, info, image);
+  return DecodeWithStb({head, rows}, info, image);
+}
+
+std::optional<Refusal> DecodeDeepPnm(std::string_view bytes, const ImageInfo& info, Image* image) {
+  auto samples = ReadSamples<uint16_t>(bytes, *ReadPnmHeader(bytes));
+  if (!samples) return samples.error();
+  image->ResizeDeep(info.height, info.width, info.channels);
+  image->deep = *std::move(samples);
+  return std::nullopt;
 }
 
 }  // namespace mxtrain::io

@@ -18,11 +18,7 @@ constexpr uint32_t kPalette = 1, kColour = 2, kGray = 3, kRuns = 8;  // image ty
 constexpr uint32_t kColours = 256;                                   // of a palette
 constexpr uint32_t kFromRight = 0x10, kFromTop = 0x20, kReserved = 0xc0;  // descriptor bits
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kTga, reason);
-}
-
-struct Header {
+struct TgaHeader {
   uint32_t comment = 0;  // bytes after the header
   uint32_t palettes = 0, type = 0;
   uint32_t first_colour = 0, colours = 0, colour_bits = 0;
@@ -38,16 +34,16 @@ struct Header {
   bool in_runs = false;
 };
 
-Header ReadHeader(std::string_view bytes) {
+TgaHeader ReadTgaHeader(std::string_view bytes) {
   const auto at = [&](size_t offset, size_t size) { return LittleEndian(bytes, offset, size); };
-  Header header{at(0, 1), at(1, 1),  at(2, 1),  at(3, 2),  at(5, 2),
-                at(7, 1), at(12, 2), at(14, 2), at(16, 1), at(17, 1)};
+  TgaHeader header{at(0, 1), at(1, 1),  at(2, 1),  at(3, 2),  at(5, 2),
+                   at(7, 1), at(12, 2), at(14, 2), at(16, 1), at(17, 1)};
   header.in_runs = (header.type & kRuns) != 0;
   header.type &= ~kRuns;
   return header;
 }
 
-bool IsConsistent(const Header& h) {
+bool IsConsistent(const TgaHeader& h) {
   if (h.palettes > 1 || h.width == 0 || h.height == 0 || (h.descriptor & kReserved) != 0)
     return false;
   const auto is = [](uint32_t bits, std::initializer_list<uint32_t> allowed) {
@@ -63,7 +59,7 @@ bool IsConsistent(const Header& h) {
 
 // Whether runs give all pixels, and none continues in the next row, which the format forbids: each
 // begins with a byte of its length, and repeats a pixel or, without the highest bit, lists them.
-bool AreRunsWhole(const Header& header, std::string_view packed) {
+bool AreRunsWhole(const TgaHeader& header, std::string_view packed) {
   const size_t pixel = header.bits / 8, all = size_t{header.width} * header.height;
   for (size_t done = 0, at = 0; done < all;) {
     if (at >= packed.size()) return false;
@@ -80,7 +76,7 @@ bool AreRunsWhole(const Header& header, std::string_view packed) {
 }
 
 // Gray of 1 bit, the first pixel in the highest, as gray of 8.
-std::string ExpandBits(std::string_view rows, const Header& header) {
+std::string ExpandBits(std::string_view rows, const TgaHeader& header) {
   std::string pixels;
   pixels.reserve(size_t{header.width} * header.height);
   for (size_t y = 0; y < header.height; ++y) {
@@ -93,7 +89,7 @@ std::string ExpandBits(std::string_view rows, const Header& header) {
 }
 
 // Without a comment; the palette has a colour for every byte, black where none is given.
-std::string WriteHeader(const Header& header, std::string_view bytes) {
+std::string WriteTgaHeader(const TgaHeader& header, std::string_view bytes) {
   std::string out;
   const auto put = [&](uint32_t value, int size) { PutLittleEndian(value, size, &out); };
   const bool palette = header.has_palette();
@@ -118,11 +114,11 @@ std::string WriteHeader(const Header& header, std::string_view bytes) {
 }  // namespace
 
 bool LooksLikeTga(std::string_view bytes) {
-  return bytes.size() >= kHeader && IsConsistent(ReadHeader(bytes));
+  return bytes.size() >= kHeader && IsConsistent(ReadTgaHeader(bytes));
 }
 
 Expected<ImageInfo, Refusal> ProbeTga(std::string_view bytes) {
-  const Header header = ReadHeader(bytes);
+  const TgaHeader header = ReadTgaHeader(bytes);
   const uint32_t bits = header.has_palette() ? header.colour_bits : header.bits;
   const int channels = header.type == kGray ? (bits == 16 ? 2 : 1) : bits == 32 ? 4 : 3;
   return ImageInfo{ImageFormat::kTga, static_cast<int>(header.height),
@@ -130,18 +126,20 @@ Expected<ImageInfo, Refusal> ProbeTga(std::string_view bytes) {
 }
 
 std::optional<Refusal> DecodeTga(std::string_view bytes, const ImageInfo& info, Image* image) {
-  const Header header = ReadHeader(bytes);
-  if (header.begin() > bytes.size()) return Damaged("the file ends early");
+  const TgaHeader header = ReadTgaHeader(bytes);
+  if (header.begin() > bytes.size()) return Damaged(ImageFormat::kTga, "the file ends early");
   std::string_view rows = bytes.substr(header.begin());
   const bool whole = header.in_runs ? AreRunsWhole(header, rows)
                                     : rows.size() >= header.row_bytes() * header.height;
-  if (!whole) return Damaged("the file ends early, or a run continues in the next row");
+  if (!whole)
+    return Damaged(ImageFormat::kTga, "the file ends early, or a run continues in the next row");
   std::string expanded;
   if (header.bits == 1) {
     expanded = ExpandBits(rows, header);
     rows = expanded;
   }
-  if (auto damage = DecodeWithStb({WriteHeader(header, bytes), rows}, info, image)) return damage;
+  if (auto damage = DecodeWithStb({WriteTgaHeader(header, bytes), rows}, info, image))
+    return damage;
   constexpr int kMirrored = 2;
   if ((header.descriptor & kFromRight) != 0) ApplyOrientation(kMirrored, image);
   ComposeOverWhite(image);

@@ -7,11 +7,12 @@
 #include <tiffio.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "mxtrain/base/error.h"
@@ -20,13 +21,9 @@
 namespace mxtrain::io {
 namespace {
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kTiff, reason);
-}
-
 // Whether libtiff continues without a tag that the pixels depend on, and takes them for something
 // else.
-bool CostsPixels(std::string_view warning) {
+bool TiffWarningCostsPixels(std::string_view warning) {
   for (const std::string_view tag :
        {"ImageWidth",       "ImageLength",  "BitsPerSample",
         "SamplesPerPixel",  "Compression",  "PhotometricInterpretation",
@@ -44,7 +41,7 @@ bool CostsPixels(std::string_view warning) {
 }
 
 // What the first directory says of the pixels.
-struct Layout {
+struct TiffLayout {
   uint32_t width = 0, height = 0;
   uint16_t samples = 1, bits = 1, planes = PLANARCONFIG_CONTIG, photometric = 0,
            numbers = SAMPLEFORMAT_UINT, orientation = 1, extra = 0;
@@ -80,8 +77,9 @@ class Tiff {
   Tiff& operator=(const Tiff&) = delete;
 
   std::optional<Refusal> Open();
-  const Layout& layout() const { return layout_; }
-  std::optional<Refusal> Read(Image* image);
+  const TiffLayout& layout() const { return layout_; }
+  // `deep`: plain ones of 16 bits.
+  std::optional<Refusal> Read(bool deep, Image* image);
 
  private:
   static int Keep(TIFF*, void* self, const char* module, const char* text, va_list arguments);
@@ -93,9 +91,9 @@ class Tiff {
 
   uint16_t Tag(uint32_t tag, uint16_t otherwise) const;
   Refusal Failure() const {
-    return Damaged(text_[0] != '\0' ? text_ : "its pixels cannot be read");
+    return Damaged(ImageFormat::kTiff, text_[0] != '\0' ? text_ : "its pixels cannot be read");
   }
-  std::optional<Refusal> ReadPlain(Image* image);
+  std::optional<Refusal> ReadPlain(bool deep, Image* image);
   std::optional<Refusal> ReadTiles(int sample, Image* image);
   void Put(const std::vector<uint8_t>& row, int sample, uint32_t y, uint32_t x, uint32_t count,
            size_t from, Image* image) const;
@@ -106,7 +104,7 @@ class Tiff {
   std::string_view bytes_;
   size_t at_ = 0;
   TIFF* tiff_ = nullptr;
-  Layout layout_;
+  TiffLayout layout_;
   char text_[256] = "";   // the first error; empty: none
   bool damaged_ = false;  // a warning says so
 };
@@ -127,7 +125,7 @@ int Tiff::Warn(TIFF* tiff, void* self, const char* module, const char* text, va_
   va_copy(again, arguments);
   std::vsnprintf(warning, sizeof warning, text, again);
   va_end(again);
-  if (!CostsPixels(warning)) return 1;
+  if (!TiffWarningCostsPixels(warning)) return 1;
   static_cast<Tiff*>(self)->damaged_ = true;
   return Keep(tiff, self, module, text, arguments);
 }
@@ -181,7 +179,7 @@ std::optional<Refusal> Tiff::Open() {
   TIFFGetField(tiff_, TIFFTAG_IMAGELENGTH, &layout_.height);
   if (layout_.width == 0 || layout_.height == 0 || layout_.width > INT32_MAX ||
       layout_.height > INT32_MAX)
-    return Damaged("impossible header");
+    return Damaged(ImageFormat::kTiff, "impossible header");
   layout_.samples = Tag(TIFFTAG_SAMPLESPERPIXEL, 1);
   layout_.bits = Tag(TIFFTAG_BITSPERSAMPLE, 1);
   layout_.planes = Tag(TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
@@ -194,15 +192,15 @@ std::optional<Refusal> Tiff::Open() {
     layout_.extra = kinds[0];
   constexpr int kMostSamples = 6;
   if (layout_.colours() == 1 ? layout_.samples > 2 : layout_.samples > kMostSamples)
-    return Damaged(format("{} samples per pixel", layout_.samples));
+    return Damaged(ImageFormat::kTiff, format("{} samples per pixel", layout_.samples));
   if (layout_.numbers != SAMPLEFORMAT_UINT && layout_.numbers != SAMPLEFORMAT_VOID)
-    return Damaged("samples that are not unsigned integers");
+    return Damaged(ImageFormat::kTiff, "samples that are not unsigned integers");
   text_[0] = '\0';  // what was said of metadata
   return std::nullopt;
 }
 
-std::optional<Refusal> Tiff::Read(Image* image) {
-  return layout_.is_plain() ? ReadPlain(image) : ReadConverted(image);
+std::optional<Refusal> Tiff::Read(bool deep, Image* image) {
+  return layout_.is_plain() ? ReadPlain(deep, image) : ReadConverted(image);
 }
 
 // One channel of the image, or, where samples are interleaved, all: the kept samples of `count`
@@ -212,15 +210,30 @@ void Tiff::Put(const std::vector<uint8_t>& row, int sample, uint32_t y, uint32_t
   const bool apart = layout_.planes == PLANARCONFIG_SEPARATE;
   const size_t sample_bytes = layout_.bits / 8, channels = static_cast<size_t>(image->channels),
                step = sample_bytes * (apart ? 1 : layout_.samples), kept = apart ? 1 : channels;
-  // The high byte of a sample of 16 bits, which libtiff has brought into the processor's order.
-  const size_t high = sample_bytes == 2 && std::endian::native == std::endian::little ? 1 : 0;
-  uint8_t* to = image->row(static_cast<int>(y)) + x * channels + static_cast<size_t>(sample);
-  const uint8_t* pixel = row.data() + from;
-  const bool inverted = layout_.photometric == PHOTOMETRIC_MINISWHITE;
-  for (uint32_t i = 0; i < count; ++i, pixel += step, to += channels) {
-    for (size_t k = 0; k < kept; ++k) to[k] = pixel[k * sample_bytes + high];
-    if (inverted && sample == 0) to[0] = static_cast<uint8_t>(255 - to[0]);
-  }
+  const size_t to = (size_t{y} * layout_.width + x) * channels + static_cast<size_t>(sample);
+  const uint8_t* const pixels = row.data() + from;
+  const bool inverted = layout_.photometric == PHOTOMETRIC_MINISWHITE && sample == 0;
+  const auto put = [&](auto* out, auto read) {
+    using Sample = std::remove_pointer_t<decltype(out)>;
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t k = 0; k < kept; ++k)
+        out[i * channels + k] = read(pixels + i * step + k * sample_bytes);
+      if (inverted)
+        out[i * channels] =
+            static_cast<Sample>(std::numeric_limits<Sample>::max() - out[i * channels]);
+    }
+  };
+  // libtiff has brought samples of 16 bits into the processor's order.
+  const auto deep = [](const uint8_t* at) {
+    uint16_t value = 0;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  if (image->is_deep()) return put(image->deep.data() + to, deep);
+  if (sample_bytes == 2)
+    return put(image->pixels.data() + to,
+               [&](const uint8_t* at) { return static_cast<uint8_t>(deep(at) >> 8); });
+  put(image->pixels.data() + to, [](const uint8_t* at) { return *at; });
 }
 
 // Strips are tiles as wide as the image. A whole one is unpacked at once: in some files a run
@@ -240,7 +253,8 @@ std::optional<Refusal> Tiff::ReadTiles(int sample, Image* image) {
       static_cast<uint64_t>(size) > 4 * image_bytes + (uint64_t{16} << 20) ||
       static_cast<uint64_t>(row_bytes) < samples * width * (layout_.bits / 8) ||
       static_cast<uint64_t>(size) < static_cast<uint64_t>(row_bytes) * height)
-    return Damaged(format("{} of {}x{} pixels", tiled ? "tiles" : "strips", width, height));
+    return Damaged(ImageFormat::kTiff,
+                   format("{} of {}x{} pixels", tiled ? "tiles" : "strips", width, height));
   std::vector<uint8_t> tile(static_cast<size_t>(size));
   const auto plane = static_cast<uint16_t>(sample);
   for (uint64_t y = 0; y < layout_.height; y += height) {
@@ -266,7 +280,7 @@ std::optional<Refusal> Tiff::ReadTiles(int sample, Image* image) {
 std::optional<Refusal> Tiff::ApplyPalette(Image* image) const {
   uint16_t* maps[3] = {};
   if (TIFFGetField(tiff_, TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]) != 1)
-    return Damaged("no palette");
+    return Damaged(ImageFormat::kTiff, "no palette");
   constexpr size_t kColours = 256;
   const bool deep = std::any_of(maps, maps + 3, [](const uint16_t* map) {
     return std::any_of(map, map + kColours, [](uint16_t value) { return value > 255; });
@@ -281,25 +295,32 @@ std::optional<Refusal> Tiff::ApplyPalette(Image* image) const {
   return std::nullopt;
 }
 
-// Associated alpha is in the colours already: white is added. ComposeOverWhite does the other.
+// Associated alpha is in the colours already: white is added. `channels`: with alpha, the last.
+template <typename T>
+void AddWhite(size_t channels, std::vector<T>* samples) {
+  constexpr int kWhite = std::numeric_limits<T>::max();
+  const size_t colours = channels - 1, pixels = samples->size() / channels;
+  for (size_t i = 0; i < pixels; ++i) {
+    const int white = kWhite - (*samples)[i * channels + colours];
+    for (size_t c = 0; c < colours; ++c) {
+      (*samples)[i * colours + c] =
+          static_cast<T>(std::min(kWhite, (*samples)[i * channels + c] + white));
+    }
+  }
+  samples->resize(pixels * colours);
+}
+
 void Tiff::ApplyAlpha(Image* image) const {
   if (!layout_.has_alpha()) return;
   if (layout_.extra == EXTRASAMPLE_UNASSALPHA) return ComposeOverWhite(image);
-  const auto channels = static_cast<size_t>(image->channels), colours = channels - 1;
-  const size_t pixels = image->pixels.size() / channels;
-  for (size_t i = 0; i < pixels; ++i) {
-    const int white = 255 - image->pixels[i * channels + colours];
-    for (size_t c = 0; c < colours; ++c) {
-      image->pixels[i * colours + c] =
-          static_cast<uint8_t>(std::min(255, image->pixels[i * channels + c] + white));
-    }
-  }
-  image->Resize(image->height, image->width, static_cast<int>(colours));
+  const auto channels = static_cast<size_t>(image->channels--);
+  image->is_deep() ? AddWhite(channels, &image->deep) : AddWhite(channels, &image->pixels);
 }
 
-std::optional<Refusal> Tiff::ReadPlain(Image* image) {
+std::optional<Refusal> Tiff::ReadPlain(bool deep, Image* image) {
   const int channels = layout_.colours() + (layout_.has_alpha() ? 1 : 0);
-  image->Resize(static_cast<int>(layout_.height), static_cast<int>(layout_.width), channels);
+  const int height = static_cast<int>(layout_.height), width = static_cast<int>(layout_.width);
+  deep ? image->ResizeDeep(height, width, channels) : image->Resize(height, width, channels);
   const int passes = layout_.planes == PLANARCONFIG_SEPARATE ? channels : 1;
   for (int sample = 0; sample < passes; ++sample) {
     if (auto damage = ReadTiles(sample, image)) return damage;
@@ -314,7 +335,7 @@ std::optional<Refusal> Tiff::ReadConverted(Image* image) {
   char why[1024] = "";  // as libtiff demands
   TIFFRGBAImage reader;
   if (TIFFRGBAImageOK(tiff_, why) == 0 || TIFFRGBAImageBegin(&reader, tiff_, 1, why) == 0)
-    return Damaged(why);
+    return Damaged(ImageFormat::kTiff, why);
   reader.orientation = reader.req_orientation = ORIENTATION_TOPLEFT;  // as stored
   std::vector<uint32_t> pixels(size_t{layout_.width} * layout_.height);
   const int good = TIFFRGBAImageGet(&reader, pixels.data(), layout_.width, layout_.height);
@@ -337,11 +358,12 @@ std::optional<Refusal> Tiff::ReadConverted(Image* image) {
 Expected<ImageInfo, Refusal> ProbeTiff(std::string_view bytes) {
   Tiff tiff(bytes);
   if (auto damage = tiff.Open()) return *std::move(damage);
-  const Layout& layout = tiff.layout();
+  const TiffLayout& layout = tiff.layout();
   const bool gray = layout.colours() == 1 && layout.photometric != PHOTOMETRIC_PALETTE;
   const bool more = layout.has_alpha() || layout.photometric == PHOTOMETRIC_SEPARATED;
   ImageInfo info{ImageFormat::kTiff, static_cast<int>(layout.height),
                  static_cast<int>(layout.width), (gray ? 1 : 3) + (more ? 1 : 0)};
+  info.bits = layout.is_plain() && layout.bits == 16 ? 16 : 8;
   if (layout.orientation >= 1 && layout.orientation <= 8) ShowOriented(layout.orientation, &info);
   return info;
 }
@@ -349,7 +371,13 @@ Expected<ImageInfo, Refusal> ProbeTiff(std::string_view bytes) {
 std::optional<Refusal> DecodeTiff(std::string_view bytes, const ImageInfo&, Image* image) {
   Tiff tiff(bytes);
   if (auto damage = tiff.Open()) return damage;
-  return tiff.Read(image);
+  return tiff.Read(false, image);
+}
+
+std::optional<Refusal> DecodeDeepTiff(std::string_view bytes, const ImageInfo&, Image* image) {
+  Tiff tiff(bytes);
+  if (auto damage = tiff.Open()) return damage;
+  return tiff.Read(true, image);
 }
 
 }  // namespace mxtrain::io

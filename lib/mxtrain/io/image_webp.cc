@@ -14,21 +14,17 @@
 namespace mxtrain::io {
 namespace {
 
-Refusal Damaged(std::string_view reason) {
-  return Damaged(ImageFormat::kWebp, reason);
-}
-
 Refusal FailureOf(VP8StatusCode status) {
   switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
       Throw(ErrorKind::kMemory, "no memory to decode a WebP");
     case VP8_STATUS_SUSPENDED:
     case VP8_STATUS_NOT_ENOUGH_DATA:
-      return Damaged("the file ends early");
+      return Damaged(ImageFormat::kWebp, "the file ends early");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
-      return Damaged("an unsupported feature");
+      return Damaged(ImageFormat::kWebp, "an unsupported feature");
     default:
-      return Damaged("the compressed data are damaged");
+      return Damaged(ImageFormat::kWebp, "the compressed data are damaged");
   }
 }
 
@@ -60,7 +56,8 @@ int OrientationOf(std::string_view bytes) {
 std::optional<Refusal> DecodeStill(std::string_view bytes, int channels, uint8_t* to, size_t stride,
                                    size_t size) {
   WebPDecoderConfig config;
-  if (WebPInitDecoderConfig(&config) == 0) return Damaged("another version of libwebp");
+  if (WebPInitDecoderConfig(&config) == 0)
+    return Damaged(ImageFormat::kWebp, "another version of libwebp");
   config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
   config.output.is_external_memory = 1;
   config.output.u.RGBA = {to, static_cast<int>(stride), size};
@@ -75,14 +72,14 @@ std::optional<Refusal> DecodeFirstFrame(std::string_view bytes, Image* image) {
   const Demuxer demuxer = OpenDemuxer(bytes);
   WebPIterator frame;
   if (!demuxer || WebPDemuxGetFrame(demuxer.get(), 1, &frame) == 0)
-    return Damaged("the file ends early");
+    return Damaged(ImageFormat::kWebp, "the file ends early");
   const std::unique_ptr<WebPIterator, void (*)(WebPIterator*)> owner(&frame,
                                                                      WebPDemuxReleaseIterator);
-  if (frame.complete == 0) return Damaged("the file ends early");
+  if (frame.complete == 0) return Damaged(ImageFormat::kWebp, "the file ends early");
   const bool fits = frame.x_offset >= 0 && frame.y_offset >= 0 && frame.width > 0 &&
                     frame.height > 0 && frame.x_offset <= image->width - frame.width &&
                     frame.y_offset <= image->height - frame.height;
-  if (!fits) return Damaged("a frame outside the canvas");
+  if (!fits) return Damaged(ImageFormat::kWebp, "a frame outside the canvas");
   std::fill(image->pixels.begin(), image->pixels.end(), uint8_t{0});
   uint8_t* const to = image->row(frame.y_offset) + 4 * frame.x_offset;
   const auto stride = static_cast<size_t>(4 * image->width);

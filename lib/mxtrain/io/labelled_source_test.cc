@@ -12,27 +12,15 @@
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/internal/holdout_source.h"
 #include "mxtrain/io/source_factory.h"
+#include "tests/support/source_error.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_checks.h"
 
 using namespace mxtrain;
 using namespace mxtrain::io;
-using test::TempDir;
+using namespace mxtrain::test;
 
 namespace {
-
-std::string WhyNot(const std::string& kind, const Kwargs& kwargs) {
-  try {
-    MakeSource(kind, kwargs);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void CheckHas(const std::string& text, const std::string& part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
-}
 
 std::vector<int> Classes(const Source& source) {
   std::vector<int> classes;
@@ -135,17 +123,18 @@ TEST_CASE("labels that hold any number of classes") {
   CHECK(MakeSource("list", {{"path", folder.path("one.txt")}, {"label_delim", ";"}})
             ->label_fields()[0]
             .shape == TShape{1});
-  CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")},
-                           {"label_delim", ";"},
-                           {"classes", "(cat, dogs, bird)"}}),
+  CheckHas(WhyNoSource("list", {{"path", folder.path("tags.csv")},
+                                {"label_delim", ";"},
+                                {"classes", "(cat, dogs, bird)"}}),
            "tags.csv:1: the label 'dog' is not one of the 3 classes (cat, dogs, bird); did you "
            "mean 'dogs'?");
-  CheckHas(WhyNot("list", {{"path", folder.path("tags.csv")}}), "tags.csv:2: expected PATH LABEL");
+  CheckHas(WhyNoSource("list", {{"path", folder.path("tags.csv")}}),
+           "tags.csv:2: expected PATH LABEL");
   folder.Write("commas.csv", "x.png,cat,dog\n");
-  CheckHas(WhyNot("list", {{"path", folder.path("commas.csv")}, {"label_delim", ","}}),
+  CheckHas(WhyNoSource("list", {{"path", folder.path("commas.csv")}, {"label_delim", ","}}),
            "put a tab or a comma between path and label");
   folder.Write("empty.csv", "x.png,\ny.png,\n");
-  CheckHas(WhyNot("list", {{"path", folder.path("empty.csv")}, {"label_delim", ";"}}),
+  CheckHas(WhyNoSource("list", {{"path", folder.path("empty.csv")}, {"label_delim", ";"}}),
            "no label names a class");
   // Held out without strata: there are no single classes.
   CHECK(MakeSource("list", {{"path", folder.path("tags.csv")},
@@ -163,9 +152,9 @@ TEST_CASE("labels by sets that would need far more memory than the list are reje
   folder.Write("number.txt", number);
   folder.Write("words.txt", words);
   CheckHas(
-      WhyNot("list", {{"path", folder.path("number.txt")}, {"label_delim", ";"}}),
+      WhyNoSource("list", {{"path", folder.path("number.txt")}, {"label_delim", ";"}}),
       "number.txt:1: the label 999999 makes 1000000 classes for 100 labels; is it a class number?");
-  CheckHas(WhyNot("list", {{"path", folder.path("words.txt")}, {"label_delim", ";"}}),
+  CheckHas(WhyNoSource("list", {{"path", folder.path("words.txt")}, {"label_delim", ";"}}),
            "5000 classes for 5000 examples with 5000 labels in all");
 }
 
@@ -232,7 +221,7 @@ TEST_CASE("list: words that differ on almost every line are not class names") {
   std::string lines;
   for (int i = 0; i < 20'000; ++i) lines += format("{}.png\tname{}\n", i, i);
   folder.Write("list.txt", lines);
-  CheckHas(WhyNot("list", {{"path", folder.path("list.txt")}}),
+  CheckHas(WhyNoSource("list", {{"path", folder.path("list.txt")}}),
            "list.txt:1: the label 'name0' and the others make 20000 classes for 20000 labels");
   folder.Write("list.txt", lines + lines);
   CHECK(MakeSource("list", {{"path", folder.path("list.txt")}})->num_classes() == 20'000);
@@ -247,19 +236,19 @@ TEST_CASE("a class name that is not UTF-8 is refused: no model could store it") 
     const Kwargs kwargs{
         {"path", folder.path("t.csv")}, {"data_fields", "x=a"}, {"label_fields", label}};
     folder.Write("t.csv", whole);
-    CHECK(WhyNot("csv", kwargs) == "no error");
+    CHECK(WhyNoSource("csv", kwargs) == "");
     folder.Write("t.csv", broken);
-    CheckHas(WhyNot("csv", kwargs), "caf\\xe9");
-    CheckHas(WhyNot("csv", kwargs), "' is not UTF-8, so a model of it could not be used");
+    CheckHas(WhyNoSource("csv", kwargs), "caf\\xe9");
+    CheckHas(WhyNoSource("csv", kwargs), "' is not UTF-8, so a model of it could not be used");
   }
   folder.Write("list.txt", "1.png\tcaf\xe9\n2.png\tred\n");
-  CheckHas(WhyNot("list", {{"path", folder.path("list.txt")}}),
+  CheckHas(WhyNoSource("list", {{"path", folder.path("list.txt")}}),
            "list.txt: the class name 'caf\\xe9' is not UTF-8");
   Image image;
   image.Resize(1, 1, 1);
   for (const char* name : {"photos/red/1.png", "photos/caf\xe9/1.png"})
     folder.Write(name, EncodePng(image));
-  CheckHas(WhyNot("image_folder", {{"path", folder.path("photos")}}),
+  CheckHas(WhyNoSource("image_folder", {{"path", folder.path("photos")}}),
            "photos: the class name 'caf\\xe9' is not UTF-8");
 }
 
@@ -269,7 +258,7 @@ TEST_CASE("list says what is wrong and where") {
     folder.Write("list.txt", text);
     Kwargs kwargs{{"path", folder.path("list.txt")}};
     kwargs.insert(kwargs.end(), more.begin(), more.end());
-    return WhyNot("list", kwargs);
+    return WhyNoSource("list", kwargs);
   };
   CheckHas(why("a.png 1\nb.png\n"), "list.txt:2: expected PATH LABEL, got 'b.png'");
   CheckHas(why("a.png 1\nmy b.png 1\n"), "list.txt:2: 2 labels, but the lines before have 1");
@@ -290,7 +279,7 @@ TEST_CASE("list says what is wrong and where") {
   CheckHas(why("a.png xx\nb.png cot\n", {{"classes", "(cat, dog)"}}),
            "list.txt:1: the label 'xx' is not one of the 2 classes (cat, dog)");
   CheckHas(why("b.png cot\n", {{"classes", "(cat, dog)"}}), "did you mean 'cat'");
-  CheckHas(WhyNot("list", {{"path", folder.path("none.txt")}}), "none.txt");
+  CheckHas(WhyNoSource("list", {{"path", folder.path("none.txt")}}), "none.txt");
 }
 
 TEST_CASE("csv: images in columns, classes by name or number") {
@@ -320,7 +309,7 @@ TEST_CASE("csv: images in columns, classes by name or number") {
   with_classes.emplace_back("classes", "(dog, cat)");
   CHECK(Classes(*MakeSource("csv", with_classes)) == std::vector<int>{0, 1});
   with_classes.back().second = "(dog, fish)";
-  CheckHas(WhyNot("csv", with_classes),
+  CheckHas(WhyNoSource("csv", with_classes),
            "pairs.csv:3: the label 'cat' is not one of the 2 classes (dog, fish)");
 
   folder.Write("numbers.csv", "a.png,3\nb.png,4\n");  // no header: columns by number
@@ -332,11 +321,12 @@ TEST_CASE("csv: images in columns, classes by name or number") {
   CHECK(MakeSource("csv", numbers)->num_classes() == 0);
   Kwargs outside = numbers;
   outside.emplace_back("classes", "(a, b, c, d)");
-  CheckHas(WhyNot("csv", outside), "numbers.csv:2: the label 4 is outside the 4 classes (0 .. 3)");
+  CheckHas(WhyNoSource("csv", outside),
+           "numbers.csv:2: the label 4 is outside the 4 classes (0 .. 3)");
   folder.Write("broken.csv", "left,size,right,kind\na.png,big,b.png,dog\n");
   Kwargs broken = fields;
   broken[0].second = folder.path("broken.csv");
-  CheckHas(WhyNot("csv", broken), "broken.csv:2: column 'size': 'big' is not a number");
+  CheckHas(WhyNoSource("csv", broken), "broken.csv:2: column 'size': 'big' is not a number");
 }
 
 TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the adjacent file") {
@@ -375,12 +365,13 @@ TEST_CASE("cifar10 and cifar100: planes become pixels, names come from the adjac
   folder.Write("train.bin", record("\x03\x63", 1) + record("\x04\x07", 2));
   const auto hundred = MakeSource("cifar100", {{"path", folder.path()}});
   CHECK(Classes(*hundred) == std::vector<int>{99, 7});
-  CheckHas(WhyNot("cifar100", {{"path", folder.path()}, {"split", "test"}}), "has no test.bin");
+  CheckHas(WhyNoSource("cifar100", {{"path", folder.path()}, {"split", "test"}}),
+           "has no test.bin");
   folder.Write("train.bin", record("\x03\x64", 1));
-  CheckHas(WhyNot("cifar100", {{"path", folder.path()}}),
+  CheckHas(WhyNoSource("cifar100", {{"path", folder.path()}}),
            "the label 100 of its image 0 is outside the 100 classes");
   folder.Write("test_batch.bin", record({'\0'}, 90) + "x");
-  CheckHas(WhyNot("cifar10", {{"path", folder.path()}, {"split", "test"}}),
+  CheckHas(WhyNoSource("cifar10", {{"path", folder.path()}, {"split", "test"}}),
            "its 3074 bytes are not a multiple of the record size 3073");
 }
 
@@ -541,11 +532,11 @@ TEST_CASE("a split by files goes by row for tables that have none") {
 TEST_CASE("a holdout reports an empty side") {
   const TempDir one;
   one.Write("list.txt", "a.png 0\n");
-  CheckHas(WhyNot("list", {{"path", one.path("list.txt")}, {"holdout", "0.5"}}),
+  CheckHas(WhyNoSource("list", {{"path", one.path("list.txt")}, {"holdout", "0.5"}}),
            "leaves nothing on one side");
   one.Write("list.txt", "a.png 0\nb.png 1\n");  // the only one of its class stays in training
-  CheckHas(
-      WhyNot("list",
-             {{"path", one.path("list.txt")}, {"holdout", "0.5"}, {"holdout_side", "held_out"}}),
-      "leaves nothing on one side");
+  CheckHas(WhyNoSource(
+               "list",
+               {{"path", one.path("list.txt")}, {"holdout", "0.5"}, {"holdout_side", "held_out"}}),
+           "leaves nothing on one side");
 }

@@ -17,7 +17,7 @@
 namespace mxtrain::io {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{4} << 30;
+constexpr size_t kMostListBytes = size_t{4} << 30;
 
 struct Line {
   int64_t number = 0;
@@ -26,7 +26,7 @@ struct Line {
 };
 
 // "3.000000" is class 3.
-std::string WholeNumber(std::string_view text) {
+std::string WithoutZeroDecimals(std::string_view text) {
   const size_t point = text.find('.');
   const bool whole = point != std::string_view::npos && point > 0 &&
                      text.find_first_not_of('0', point + 1) == std::string_view::npos;
@@ -43,13 +43,14 @@ Line Parse(std::string_view text, int64_t number, const std::string& file, bool 
   CheckPath(cells[0], [&] { return format("{}:{}", file, number); });
   Line line{number, std::string(cells[0]), {}};
   for (size_t i = 1; i < cells.size(); ++i)
-    line.labels.push_back(sets ? std::string(cells[i]) : WholeNumber(cells[i]));
+    line.labels.push_back(sets ? std::string(cells[i]) : WithoutZeroDecimals(cells[i]));
   return line;
 }
 
 std::vector<Line> ReadLines(const std::string& file, bool sets) {
   std::vector<Line> lines;
-  const std::string all = PlainText(ReadMaybeGzip(file, kMaxBytes, Readable::kFileOrPipe), file);
+  const std::string all =
+      PlainText(ReadMaybeGzip(file, kMostListBytes, Readable::kFileOrPipe), file);
   ForEachLine(all, [&](std::string_view text, int64_t number) {
     if (text.starts_with('#')) return;
     lines.push_back(Parse(text, number, file, sets));

@@ -10,7 +10,7 @@
 namespace mxtrain::io {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{4} << 30;
+constexpr size_t kMostIdxBytes = size_t{4} << 30;
 
 // A tensor of unsigned bytes, in the memory of its file.
 struct Idx {
@@ -60,9 +60,9 @@ Idx ReadIdx(const std::string& path, int ndim) {
   for (int i = 0; i < ndim; ++i) {
     idx.dims.push_back(BigEndian32(idx.bytes, 4 + 4 * static_cast<size_t>(i)));
     expected *= static_cast<uint64_t>(idx.dims.back());
-    if (expected > kMaxBytes)
+    if (expected > kMostIdxBytes)
       Throw(ErrorKind::kData, "{}: its header promises [{}] bytes; the limit is {}", path,
-            join(idx.dims, ", "), kMaxBytes);
+            join(idx.dims, ", "), kMostIdxBytes);
   }
   // No more than the header promises: a small gzip file may decompress to any size.
   idx.bytes = ReadBeginMaybeGzip(path, idx.offset + expected + 1);

@@ -38,7 +38,7 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   int64_t batch_size, seed, cache_bytes, mixup_epochs, cutmix_epochs;
   enum Cache { kNone, kRam };
   int mode, part_index, num_parts, workers, prefetch, channels, cache;
-  int soft_labels;
+  int soft_labels, bits;
   bool shuffle, balanced, keep_remainder, exact_decode;
   double max_bad, label_smoothing, mixup, cutmix;
   std::string data_name, label_name;
@@ -116,6 +116,14 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
     f.Add("exact_decode", &P::exact_decode)
         .Default(false)
         .Help("JPEG at full size and to its end, slower");
+    f.Add("bits", &P::bits)
+        .Enum({{"8", 8}, {"16", 16}})
+        .Default(8)
+        .Help(
+            "16: PNG, TIFF and PNM files of more than 8 bits per channel are not reduced to 8; "
+            "only crops, resizes without antialiasing, flips and normalize can be used, and "
+            "batches are "
+            "float32");
     f.Add("cache", &P::cache)
         .Enum({{"none", kNone}, {"ram", kRam}})
         .Default(kNone)

@@ -17,22 +17,22 @@ bool IsAuto(const TransformSpec& spec) {
   });
 }
 
-// Exact counts, independent of order.
-class Histogram {
+// Exact counts, independent of order: of values of 8 bits, or of 16, of which 257 is a step of 8.
+class ValueCounts {
  public:
-  explicit Histogram(int channels)
-      : counts_(static_cast<size_t>(channels), std::vector<int64_t>(256)) {}
-  void Add(std::span<const uint8_t> pixels) {
-    for (size_t i = 0; i < pixels.size(); i += counts_.size()) {
-      for (size_t c = 0; c < counts_.size(); ++c) ++counts_[c][pixels[i + c]];
-    }
+  ValueCounts(int channels, int bits)
+      : white_((size_t{1} << bits) - 1),
+        counts_(static_cast<size_t>(channels), std::vector<int64_t>(white_ + 1)) {}
+  void Add(const Image& image) {
+    image.is_deep() ? Add<uint16_t>(image.deep, 1) : Add<uint8_t>(image.pixels, white_ / 255);
   }
   PixelStatistics Statistics(int64_t images) const {
     PixelStatistics result{{}, {}, images};
     for (const std::vector<int64_t>& counts : counts_) {
       double n = 0, sum = 0, squares = 0;
-      for (size_t v = 0; v < 256; ++v) {
-        const double value = static_cast<double>(v) / 255, count = static_cast<double>(counts[v]);
+      for (size_t v = 0; v < counts.size(); ++v) {
+        const double value = static_cast<double>(v) / static_cast<double>(white_),
+                     count = static_cast<double>(counts[v]);
         n += count, sum += count * value, squares += count * value * value;
       }
       result.mean.push_back(sum / n);
@@ -42,7 +42,15 @@ class Histogram {
   }
 
  private:
-  std::vector<std::vector<int64_t>> counts_;  // [channels][256]
+  template <typename T>
+  void Add(const std::vector<T>& samples, size_t step) {
+    for (size_t i = 0; i < samples.size(); i += counts_.size()) {
+      for (size_t c = 0; c < counts_.size(); ++c) ++counts_[c][samples[i + c] * step];
+    }
+  }
+
+  size_t white_;
+  std::vector<std::vector<int64_t>> counts_;  // [channels][white + 1]
 };
 
 }  // namespace
@@ -51,16 +59,17 @@ bool WantsStatistics(const std::vector<TransformSpec>& specs) {
   return !specs.empty() && IsAuto(specs.back());
 }
 
-PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) {
+PixelStatistics MeasurePixels(const Source& source, int channels, int bits, int64_t most) {
   const std::vector<FieldSpec>& fields = source.data_fields();
   if (std::none_of(fields.begin(), fields.end(),
                    [](const FieldSpec& f) { return f.kind == FieldKind::kImage; })) {
     Throw(ErrorKind::kConfig, "normalize: auto measures images, but the data are numbers");
   }
-  Histogram histogram(channels);
+  ValueCounts counts(channels, bits);
   ImageDecoder decoder;
   DecodeOptions options;
   options.channels = channels;
+  options.bits = bits;
   Image image;
   Sample sample;
   std::string last;
@@ -86,14 +95,14 @@ PixelStatistics MeasurePixels(const Source& source, int channels, int64_t most) 
         last = refusal->reason;
         continue;
       }
-      histogram.Add(image.pixels);
+      counts.Add(image);
       ++images;
     }
   }
   if (images == 0)
     Throw(ErrorKind::kData, "normalize: auto: none of {} images can be read; the last: {}", count,
           last);
-  return histogram.Statistics(images);
+  return counts.Statistics(images);
 }
 
 std::vector<TransformSpec> WithStatistics(std::vector<TransformSpec> specs,

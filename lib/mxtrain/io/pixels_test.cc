@@ -11,13 +11,16 @@
 
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/augmenter.h"
+#include "tests/support/augmented.h"
+#include "tests/support/image_bytes.h"
 
 using namespace mxtrain;
 using namespace mxtrain::io;
+using namespace mxtrain::test;
 
 namespace {
 
-Image Noise(int height, int width, int channels, int low = 0, int high = 255) {
+Image NoiseBetween(int height, int width, int channels, int low, int high) {
   Image image;
   image.Resize(height, width, channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) {
@@ -27,14 +30,8 @@ Image Noise(int height, int width, int channels, int low = 0, int high = 255) {
   return image;
 }
 
-Image Run(const TransformSpec& spec, const Image& image, int64_t index) {
-  const Augmenter augmenter({spec}, image.channels);
-  Image result, scratch;
-  const auto steps =
-      augmenter.Begin(image.height, image.width, RandomStream(3, 0, index), 0, augmenter.size());
-  augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1},
-                    &result, &scratch);
-  return result;
+Image Applied(const TransformSpec& spec, const Image& image, int64_t index) {
+  return Augmented({spec}, image, index);
 }
 
 bool SamePixels(const Image& a, const Image& b) {
@@ -61,7 +58,7 @@ TEST_CASE("posterize keeps upper bits, solarize inverts bright values") {
 }
 
 TEST_CASE("auto-contrast stretches each channel to the whole range") {
-  Image got = Noise(16, 16, 3, 60, 180);
+  Image got = NoiseBetween(16, 16, 3, 60, 180);
   const Image from = got;
   AutoContrast(&got);
   for (size_t c = 0; c < 3; ++c) {
@@ -71,7 +68,7 @@ TEST_CASE("auto-contrast stretches each channel to the whole range") {
     for (size_t i = c; i < from.pixels.size(); i += 3)
       CHECK(std::abs(got.pixels[i] - 255.0 * (from.pixels[i] - low) / (high - low)) <= 0.5);
   }
-  Image flat = Noise(4, 4, 1, 9, 9);
+  Image flat = NoiseBetween(4, 4, 1, 9, 9);
   AutoContrast(&flat);
   CHECK(flat.pixels[3] == 9);
 }
@@ -79,7 +76,7 @@ TEST_CASE("auto-contrast stretches each channel to the whole range") {
 // A pixel's new value is the count of darker pixels of its channel, and half a step, by the step of
 // PIL.
 TEST_CASE("equalize spreads the values of each channel evenly") {
-  Image got = Noise(64, 64, 3, 20, 90);
+  Image got = NoiseBetween(64, 64, 3, 20, 90);
   const Image from = got;
   Equalize(&got);
   for (size_t c = 0; c < 3; ++c) {
@@ -94,7 +91,7 @@ TEST_CASE("equalize spreads the values of each channel evenly") {
       CHECK(got.pixels[i] == std::min<int64_t>(255, (step / 2 + darker) / step));
     }
   }
-  Image flat = Noise(32, 32, 1, 7, 7);
+  Image flat = NoiseBetween(32, 32, 1, 7, 7);
   Equalize(&flat);
   CHECK(flat.pixels[5] == 7);
 }
@@ -134,14 +131,14 @@ TEST_CASE(
        {TransformSpec{"trivial_augment", {}},
         TransformSpec{"rand_augment", {{"n", "2"}, {"magnitude", "9"}}}}) {
     for (const int channels : {1, 3}) {
-      const Image from = Noise(20, 24, channels, 30, 200);
+      const Image from = NoiseBetween(20, 24, channels, 30, 200);
       std::set<std::vector<uint8_t>> different;
       int same = 0;
       for (int64_t i = 0; i < 200; ++i) {
-        const Image got = Run(spec, from, i);
+        const Image got = Applied(spec, from, i);
         REQUIRE(got.height == from.height);
         REQUIRE(got.width == from.width);
-        CHECK(SamePixels(got, Run(spec, from, i)));
+        CHECK(SamePixels(got, Applied(spec, from, i)));
         same += SamePixels(got, from);
         different.insert(std::vector<uint8_t>(got.pixels.begin(), got.pixels.end()));
       }
@@ -156,10 +153,10 @@ TEST_CASE(
 
 // Of the 31 bins two move by whole pixels, besides the first: by 16 and by 32, as the pixels are.
 TEST_CASE("a translation moves the image's pixels and fills the rest") {
-  const Image from = Noise(64, 64, 1, 50, 250);
+  const Image from = NoiseBetween(64, 64, 1, 50, 250);
   int found = 0;
   for (int64_t i = 0; i < 2000; ++i) {
-    const Image got = Run({"trivial_augment", {{"fill", "7"}}}, from, i);
+    const Image got = Applied({"trivial_augment", {{"fill", "7"}}}, from, i);
     for (const int shift : {-32, -16, 16, 32}) {
       bool moved = true;
       for (int y = 0; moved && y < 64; ++y) {

@@ -52,6 +52,12 @@ class MXTRAIN_API Source {
   // Fills *sample, reusing its memory. Throws kFileSystem or kData for an unreadable record, which
   // the caller treats as a bad example.
   virtual void Read(int64_t index, Sample* sample) const = 0;
+  // The values of one label, without reading images where the source can; *scratch is reusable
+  // memory. `position`: among label_fields(). Views and errors as of Read.
+  virtual std::span<const float> LabelOf(int64_t index, size_t position, Sample* scratch) const {
+    Read(index, scratch);
+    return scratch->labels[position].values;
+  }
   // What rounding to float32 took from the numbers of one field, if that matters and the source
   // still has it; else empty. `position`: among data_fields() or, of a label, label_fields().
   virtual std::span<const float> Rests(int64_t /*index*/, bool /*label*/,

@@ -17,7 +17,7 @@
 namespace mxtrain::io {
 namespace {
 
-struct Entry {
+struct SourceEntry {
   const char* name;
   const char* help;
   int64_t num_classes;  // if the format fixes it, else 0
@@ -26,7 +26,7 @@ struct Entry {
 };
 
 template <typename Param, std::unique_ptr<Source> (*New)(const Param&)>
-Entry MakeEntry(const char* name, const char* help, int64_t num_classes = 0) {
+SourceEntry MakeSourceEntry(const char* name, const char* help, int64_t num_classes = 0) {
   return {name, help, num_classes, &Param::Describe,
           [](const Kwargs& kwargs, std::string_view kind) {
             Param param;
@@ -35,17 +35,17 @@ Entry MakeEntry(const char* name, const char* help, int64_t num_classes = 0) {
           }};
 }
 
-const std::vector<Entry>& Entries() {
-  static const std::vector<Entry> entries = {
-      MakeEntry<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives"),
-      MakeEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10", 10),
-      MakeEntry<CifarParam, NewCifar100Source>("cifar100", "binary files of CIFAR-100, fine labels",
-                                               100),
-      MakeEntry<CsvParam, NewCsvSource>("csv", "numbers and image paths in text files"),
-      MakeEntry<ImageFolderParam, NewImageFolderSource>("image_folder",
-                                                        "images, one folder per class"),
-      MakeEntry<ListParam, NewListSource>("list", "a text file that lists images and labels"),
-      MakeEntry<ImageListParam, NewImageListSource>("image_list", "images without labels"),
+const std::vector<SourceEntry>& SourceEntries() {
+  static const std::vector<SourceEntry> entries = {
+      MakeSourceEntry<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives"),
+      MakeSourceEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10", 10),
+      MakeSourceEntry<CifarParam, NewCifar100Source>("cifar100",
+                                                     "binary files of CIFAR-100, fine labels", 100),
+      MakeSourceEntry<CsvParam, NewCsvSource>("csv", "numbers and image paths in text files"),
+      MakeSourceEntry<ImageFolderParam, NewImageFolderSource>("image_folder",
+                                                              "images, one folder per class"),
+      MakeSourceEntry<ListParam, NewListSource>("list", "a text file that lists images and labels"),
+      MakeSourceEntry<ImageListParam, NewImageListSource>("image_list", "images without labels"),
   };
   return entries;
 }
@@ -80,14 +80,14 @@ void RequireText(const Source& source, const Kwargs& kwargs) {
 
 std::vector<SourceInfo> ListSources() {
   std::vector<SourceInfo> infos;
-  for (const Entry& entry : Entries())
+  for (const SourceEntry& entry : SourceEntries())
     infos.push_back({entry.name, entry.help, entry.num_classes, entry.describe()});
   return infos;
 }
 
 std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) {
   std::vector<std::string> names;
-  for (const Entry& entry : Entries()) {
+  for (const SourceEntry& entry : SourceEntries()) {
     names.emplace_back(entry.name);
     if (entry.name != kind) continue;
     Kwargs own = kwargs;

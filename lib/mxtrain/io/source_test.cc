@@ -16,11 +16,13 @@
 #include "mxtrain/io/source_factory.h"
 #include "tests/support/allocation_count.h"
 #include "tests/support/data_dir.h"
+#include "tests/support/source_error.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_checks.h"
 
 using namespace mxtrain;
 using namespace mxtrain::io;
-using test::TempDir;
+using namespace mxtrain::test;
 
 namespace {
 
@@ -57,22 +59,6 @@ std::string EncodedImage() {
 }
 
 // The message of the Error that making the source throws.
-std::string WhyNot(const std::string& kind, const Kwargs& kwargs) {
-  try {
-    MakeSource(kind, kwargs);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool Has(const std::string& text, const std::string& part) {
-  INFO(text);
-  const bool found = text.find(part) != std::string::npos;
-  CHECK(found);
-  return found;
-}
-
 std::vector<float> Values(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
@@ -113,23 +99,26 @@ TEST_CASE("mnist reads packed files whose contents did not compress") {
 TEST_CASE("mnist says what is wrong with a file") {
   const TempDir dir;
   const Kwargs kwargs = {{"path", dir.path()}, {"split", "test"}};
-  Has(WhyNot("mnist", kwargs), "has neither t10k-images-idx3-ubyte nor t10k-images-idx3-ubyte.gz");
+  CheckHas(WhyNoSource("mnist", kwargs),
+           "has neither t10k-images-idx3-ubyte nor t10k-images-idx3-ubyte.gz");
   const std::string labels = Idx({3}, "abc"), images = Idx({3, 2, 2}, kThreeImages);
   dir.Write("t10k-labels-idx1-ubyte", labels);
   const auto with_images = [&](const std::string& bytes) {
     dir.Write("t10k-images-idx3-ubyte", bytes);
-    return WhyNot("mnist", kwargs);
+    return WhyNoSource("mnist", kwargs);
   };
-  Has(with_images(""), "less than the header");
-  Has(with_images(images.substr(0, images.size() - 1)),
-      "its header promises [3, 2, 2] bytes, 11 follow");
-  Has(with_images(images + "x"), "its header promises [3, 2, 2] bytes, more follow");
-  Has(with_images(labels + std::string(16, '\0')), "it begins with 0x00000801, not 0x00000803");
-  Has(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "the limit is 4294967296");
-  Has(with_images(Idx({2, 2, 2}, kThreeImages.substr(4))), "holds 2 images, but");
+  CheckHas(with_images(""), "less than the header");
+  CheckHas(with_images(images.substr(0, images.size() - 1)),
+           "its header promises [3, 2, 2] bytes, 11 follow");
+  CheckHas(with_images(images + "x"), "its header promises [3, 2, 2] bytes, more follow");
+  CheckHas(with_images(labels + std::string(16, '\0')),
+           "it begins with 0x00000801, not 0x00000803");
+  CheckHas(with_images(Idx({4294967295, 4294967295, 4294967295}, "")), "the limit is 4294967296");
+  CheckHas(with_images(Idx({2, 2, 2}, kThreeImages.substr(4))), "holds 2 images, but");
   const std::string packed = Gzip(images);
-  Has(with_images(packed.substr(0, packed.size() - 9)), "is damaged: its gzip data are truncated");
-  CHECK(with_images(images) == "no error");
+  CheckHas(with_images(packed.substr(0, packed.size() - 9)),
+           "is damaged: its gzip data are truncated");
+  CHECK(with_images(images) == "");
 }
 
 // A file of a few KiB once took 4 GiB before its header was looked at.
@@ -141,8 +130,9 @@ TEST_CASE("mnist decompresses no more than a file's header promises") {
   for (const std::string& bytes :
        {Gzip(images) + zeros, Gzip(images + std::string(size_t{64} << 20, '\0')), zeros}) {
     dir.Write("train-images-idx3-ubyte.gz", bytes);
-    test::PeakBytes peak;
-    Has(WhyNot("mnist", {{"path", dir.path()}}),
+    PeakBytes peak;
+    CheckHas(
+        WhyNoSource("mnist", {{"path", dir.path()}}),
         bytes == zeros ? "is not an IDX file" : "its header promises [3, 2, 2] bytes, more follow");
     CHECK(peak.value() < 4 << 20);
   }
@@ -211,12 +201,12 @@ TEST_CASE("csv: named fields of several columns") {
   CHECK(Values(sample.labels[1].values) == std::vector<float>{12});
   const auto why = [&dir](Kwargs more) {
     more.emplace_back("path", dir.path("pairs.csv"));
-    return WhyNot("csv", more);
+    return WhyNoSource("csv", more);
   };
-  Has(why({{"data_fields", "left=a, left=x"}}), "has no column 'x'");
-  Has(why({{"data_fields", "left"}}), "csv: data_fields has 'left'; expected FIELD=VALUE");
-  Has(why({{"data_fields", "left=a"}, {"field_shapes", "left=2"}}), "csv: left = ");
-  Has(why({{"data_fields", "left=a"}, {"label_columns", "b"}}), "takes the place of");
+  CheckHas(why({{"data_fields", "left=a, left=x"}}), "has no column 'x'");
+  CheckHas(why({{"data_fields", "left"}}), "csv: data_fields has 'left'; expected FIELD=VALUE");
+  CheckHas(why({{"data_fields", "left=a"}, {"field_shapes", "left=2"}}), "csv: left = ");
+  CheckHas(why({{"data_fields", "left=a"}, {"label_columns", "b"}}), "takes the place of");
 }
 
 TEST_CASE("csv: separators, quotes and unused columns") {
@@ -270,10 +260,13 @@ TEST_CASE("csv: text labels, each with its own classes") {
   CHECK(sample.labels[0].values[0] == 1);
   CHECK(sample.labels[1].values[0] == 2);
   dir.Write("u.csv", "a,colour,size\n1,green,tiny\n");
-  Has(WhyNot("csv", again), "u.csv:2: the label 'green' is not one of the 2 classes (blue, red)");
+  CheckHas(WhyNoSource("csv", again),
+           "u.csv:2: the label 'green' is not one of the 2 classes (blue, red)");
   // A column of numbers with a typo is not a column of classes.
   dir.Write("v.csv", "a,y\n1,10\n2,12\n3,1o\n");
-  Has(WhyNot("csv", {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}),
+  CheckHas(
+      WhyNoSource("csv",
+                  {{"path", dir.path("v.csv")}, {"data_fields", "x=a"}, {"label_fields", "y=y"}}),
       "v.csv:4: column 'y': '1o' is not a number");
 }
 
@@ -290,8 +283,8 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   const auto dropped = open({{"missing", "drop"}, {"key", "id"}});
   REQUIRE(dropped->size() == 1);
   CHECK(dropped->Name(0) == "r1");
-  Has(dropped->warnings().at(0),
-      "3 of 4 rows have an empty cell and are skipped (first: " + dir.path("t.csv") + ":3)");
+  CheckHas(dropped->warnings().at(0),
+           "3 of 4 rows have an empty cell and are skipped (first: " + dir.path("t.csv") + ":3)");
 
   const auto filled = open({{"missing", "mean"}, {"field_means", "(x=3, x=20)"}, {"key", "#"}});
   REQUIRE(filled->size() == 3);
@@ -300,8 +293,8 @@ TEST_CASE("csv: missing cells, means and standard deviations") {
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
   filled->Read(2, &sample);
   CHECK(Values(sample.data[0].values) == std::vector<float>{3, 20});
-  Has(filled->warnings().at(0),
-      "2 empty cells replaced by the column's mean: 1 of column 'a', 1 of column 'b'");
+  CheckHas(filled->warnings().at(0),
+           "2 empty cells replaced by the column's mean: 1 of column 'a', 1 of column 'b'");
 
   const auto scaled = open({{"missing", "drop"},
                             {"field_means", "(x=3, x=20, y=1)"},
@@ -328,11 +321,11 @@ TEST_CASE("csv: a repeated name is refused for a column that is read, and told o
   const auto params = [&](const char* column) {
     return Kwargs{{"path", dir.path("r.csv")}, {"data_fields", column}, {"label_fields", "y=y"}};
   };
-  Has(WhyNot("csv", params("x=a")),
-      "r.csv has two columns 'a': 0 and 1, counted from 0; rename one of them");
+  CheckHas(WhyNoSource("csv", params("x=a")),
+           "r.csv has two columns 'a': 0 and 1, counted from 0; rename one of them");
   const auto source = MakeSource("csv", params("x=b"));
   REQUIRE(source->warnings().size() == 1);
-  Has(source->warnings()[0], "r.csv: several columns have the same name: a");
+  CheckHas(source->warnings()[0], "r.csv: several columns have the same name: a");
 }
 
 TEST_CASE("csv says what is wrong and where") {
@@ -340,35 +333,39 @@ TEST_CASE("csv says what is wrong and where") {
   const auto with = [&](const std::string& text, Kwargs more = {}) {
     dir.Write("b.csv", text);
     more.emplace_back("path", dir.path("b.csv"));
-    return WhyNot("csv", more);
+    return WhyNoSource("csv", more);
   };
-  Has(with("1,2\n3,x\n"), "b.csv:2: column 1 (counted from 0): 'x' is not a number");
-  Has(with("1,2\n3,\n"),
+  CheckHas(with("1,2\n3,x\n"), "b.csv:2: column 1 (counted from 0): 'x' is not a number");
+  CheckHas(
+      with("1,2\n3,\n"),
       "b.csv:2: column 1 (counted from 0): the cell is empty; missing: mean replaces such cells");
-  Has(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 'b': 'NaN' is not a number; missing: mean");
-  Has(with("1,2\n3,1e39\n"), "b.csv:2: column 1 (counted from 0): '1e39' is too large for float32");
-  Has(with("1,2\n3,-1e999\n"),
-      "b.csv:2: column 1 (counted from 0): '-1e999' is too large for float32");
-  Has(with("1,2\n3,1e-60\n"),
-      "b.csv:2: column 1 (counted from 0): '1e-60' is too small for float32; write 0");
-  Has(with(std::string("1,2\n3,4\0x\n", 10)),
-      "b.csv:2: column 1 (counted from 0): '4\\x00x' is not a number");
-  Has(with("1,2\n3,inf\n"), "b.csv:2: column 1 (counted from 0): 'inf' is not a finite number");
-  Has(with("1;2\n3;2,5\n"),
-      "b.csv:2: column 1 (counted from 0): '2,5' is not a number; decimals are written with a "
-      "point");
-  Has(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
-  Has(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
-  Has(with("1,2\n", {{"delimiter", "xy"}}),
-      "delimiter = 'xy': expected one character, tab, blanks or auto");
-  Has(with("1,\n", {{"missing", "drop"}}), "every row has an empty cell");
-  Has(with("1,2\n\n3\n"), "b.csv:3: 1 column, but the lines before have 2");
-  Has(with(""), "holds no line of numbers");
-  Has(with("a,b\n"), "holds no line of numbers");
-  Has(with("left,right\n1,2\n", {{"label_columns", "rigth"}}),
-      "has no column 'rigth'; it has 2 columns, named left, right; did you mean 'right'?");
-  Has(with("1,2\n", {{"label_columns", "2"}}), "without names");
-  Has(with("left\n1\n", {{"label_columns", "rigth"}}), "it has 1 column, named left; its cells");
+  CheckHas(with("a,b\n1,2\n3,NaN\n"), "b.csv:3: column 'b': 'NaN' is not a number; missing: mean");
+  CheckHas(with("1,2\n3,1e39\n"),
+           "b.csv:2: column 1 (counted from 0): '1e39' is too large for float32");
+  CheckHas(with("1,2\n3,-1e999\n"),
+           "b.csv:2: column 1 (counted from 0): '-1e999' is too large for float32");
+  CheckHas(with("1,2\n3,1e-60\n"),
+           "b.csv:2: column 1 (counted from 0): '1e-60' is too small for float32; write 0");
+  CheckHas(with(std::string("1,2\n3,4\0x\n", 10)),
+           "b.csv:2: column 1 (counted from 0): '4\\x00x' is not a number");
+  CheckHas(with("1,2\n3,inf\n"),
+           "b.csv:2: column 1 (counted from 0): 'inf' is not a finite number");
+  CheckHas(with("1;2\n3;2,5\n"),
+           "b.csv:2: column 1 (counted from 0): '2,5' is not a number; decimals are written with a "
+           "point");
+  CheckHas(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
+  CheckHas(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
+  CheckHas(with("1,2\n", {{"delimiter", "xy"}}),
+           "delimiter = 'xy': expected one character, tab, blanks or auto");
+  CheckHas(with("1,\n", {{"missing", "drop"}}), "every row has an empty cell");
+  CheckHas(with("1,2\n\n3\n"), "b.csv:3: 1 column, but the lines before have 2");
+  CheckHas(with(""), "holds no line of numbers");
+  CheckHas(with("a,b\n"), "holds no line of numbers");
+  CheckHas(with("left,right\n1,2\n", {{"label_columns", "rigth"}}),
+           "has no column 'rigth'; it has 2 columns, named left, right; did you mean 'right'?");
+  CheckHas(with("1,2\n", {{"label_columns", "2"}}), "without names");
+  CheckHas(with("left\n1\n", {{"label_columns", "rigth"}}),
+           "it has 1 column, named left; its cells");
   // A text that is no table is not repeated in the message.
   const std::string word(1 << 20, 'x');
   CHECK(with("1,2\n3," + word + "\n").size() < 500);
@@ -378,17 +375,17 @@ TEST_CASE("csv says what is wrong and where") {
         500);
   std::string many = "a";
   for (int i = 0; i < 1000; ++i) many += format(",column{}", i);
-  Has(with(many + "\n", {{"label_columns", "y"}}), "column48, and 951 more");
-  Has(with("1,2\n", {{"label_columns", "1,1"}}), "twice");
-  Has(with("1,2\n", {{"label_columns", "0,1"}}), "only label columns");
-  Has(with("1,2\n", {{"data_shape", "(3,)"}}), "data_shape = [3] needs 3 columns");
-  Has(with("1,2\n", {{"label_shape", "(3,)"}}), "no labels");
-  Has(with("1\n", {{"data_csv", "x"}}), "either 'path' or 'data_csv'");
+  CheckHas(with(many + "\n", {{"label_columns", "y"}}), "column48, and 951 more");
+  CheckHas(with("1,2\n", {{"label_columns", "1,1"}}), "twice");
+  CheckHas(with("1,2\n", {{"label_columns", "0,1"}}), "only label columns");
+  CheckHas(with("1,2\n", {{"data_shape", "(3,)"}}), "data_shape = [3] needs 3 columns");
+  CheckHas(with("1,2\n", {{"label_shape", "(3,)"}}), "no labels");
+  CheckHas(with("1\n", {{"data_csv", "x"}}), "either 'path' or 'data_csv'");
   dir.Write("l.csv", "1\n2\n");
   dir.Write("d.csv", "1\n");
-  Has(WhyNot("csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}}),
-      "holds 1 line, but");
-  Has(WhyNot("csv", {{"path", dir.path("none.csv")}}), "none.csv");
+  CheckHas(WhyNoSource("csv", {{"data_csv", dir.path("d.csv")}, {"label_csv", dir.path("l.csv")}}),
+           "holds 1 line, but");
+  CheckHas(WhyNoSource("csv", {{"path", dir.path("none.csv")}}), "none.csv");
 }
 
 TEST_CASE("image_folder: classes and files in order, whatever the case of their extensions") {
@@ -410,9 +407,10 @@ TEST_CASE("image_folder: classes and files in order, whatever the case of their 
   CHECK(sample.data[0].encoded == EncodedImage());
   CHECK(sample.labels[0].values[0] == 1.0f);
   REQUIRE(source->warnings().size() == 2);
-  Has(source->warnings()[0], "1 file skipped");
-  Has(source->warnings()[0], "notes.txt");
-  Has(source->warnings()[1],
+  CheckHas(source->warnings()[0], "1 file skipped");
+  CheckHas(source->warnings()[0], "notes.txt");
+  CheckHas(
+      source->warnings()[1],
       "2 images beside the class folders skipped, of no class (first: " + dir.path("phone.HEIC"));
 }
 
@@ -421,17 +419,19 @@ TEST_CASE("image_folder: validation uses the classes of training") {
   dir.Write("b/1.png", EncodedImage());
   dir.Write("c/1.png", EncodedImage());
   dir.MakeFolder("a");
-  Has(WhyNot("image_folder", {{"path", dir.path()}}),
-      "holds no images (.jpg .jpeg .png .bmp); fill it or remove it");
+  CheckHas(WhyNoSource("image_folder", {{"path", dir.path()}}),
+           "holds no images (.jpg .jpeg .png .bmp); fill it or remove it");
   const auto source = MakeSource("image_folder", {{"path", dir.path()}, {"classes", "c,b,a,z"}});
   CHECK(source->ClassOf(0) == 0);
   CHECK(source->Name(0) == dir.path("c/1.png"));
   CHECK(source->warnings().size() == 2);
-  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}), "the folder 'c' in");
-  Has(WhyNot("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}),
-      "is not one of the 2 classes (b, a)");
-  Has(WhyNot("image_folder", {{"path", dir.path("none")}}), "does not exist");
-  Has(WhyNot("image_folder", {{"path", dir.path("b")}}), "one folder per class is expected");
+  CheckHas(WhyNoSource("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}),
+           "the folder 'c' in");
+  CheckHas(WhyNoSource("image_folder", {{"path", dir.path()}, {"classes", "b,a"}}),
+           "is not one of the 2 classes (b, a)");
+  CheckHas(WhyNoSource("image_folder", {{"path", dir.path("none")}}), "does not exist");
+  CheckHas(WhyNoSource("image_folder", {{"path", dir.path("b")}}),
+           "one folder per class is expected");
 }
 
 TEST_CASE("image_list: a folder, a file, a list") {
@@ -450,15 +450,16 @@ TEST_CASE("image_list: a folder, a file, a list") {
   Sample sample;
   CHECK_THROWS_AS(list->Read(0, &sample), Error);
   dir.MakeFolder("empty");
-  Has(WhyNot("image_list", {{"path", dir.path("empty")}}), "no images");
-  Has(WhyNot("image_list", {}), "either 'path' or 'files'");
+  CheckHas(WhyNoSource("image_list", {{"path", dir.path("empty")}}), "no images");
+  CheckHas(WhyNoSource("image_list", {}), "either 'path' or 'files'");
 }
 
 TEST_CASE("an unknown source or parameter gets the nearest known one") {
-  Has(WhyNot("minst", {}),
+  CheckHas(
+      WhyNoSource("minst", {}),
       "there is no data source 'minst'; did you mean 'mnist'?; known are mnist, cifar10, cifar100, "
       "csv, image_folder, list, image_list");
-  Has(WhyNot("mnist", {{"pth", "x"}}), "did you mean 'path'?");
-  Has(WhyNot("mnist", {}), "mnist needs the parameter 'path'");
+  CheckHas(WhyNoSource("mnist", {{"pth", "x"}}), "did you mean 'path'?");
+  CheckHas(WhyNoSource("mnist", {}), "mnist needs the parameter 'path'");
   CHECK(ListSources().size() == 7);
 }

@@ -7,40 +7,33 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/source_factory.h"
+#include "tests/support/error_message.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_checks.h"
 
 using namespace mxtrain;
 using namespace mxtrain::io;
-using test::TempDir;
+using namespace mxtrain::test;
 
 namespace {
 
-using Rows = std::vector<std::vector<float>>;
+using TableRows = std::vector<std::vector<float>>;
 using Strings = std::vector<std::string>;
 
-std::unique_ptr<Source> Open(const TempDir& dir, const std::string& text, Kwargs more) {
+std::unique_ptr<Source> OpenTable(const TempDir& dir, const std::string& text, Kwargs more) {
   dir.Write("t.csv", text);
   more.emplace_back("path", dir.path("t.csv"));
   return MakeSource("csv", more);
 }
 
-std::string WhyNot(const TempDir& dir, const std::string& text, const Kwargs& more) {
-  try {
-    Open(dir, text, more);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void Has(const std::string& text, const std::string& part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
+// "" for a table that is read.
+std::string WhyNoTable(const TempDir& dir, const std::string& text, const Kwargs& more) {
+  return MessageOf([&] { OpenTable(dir, text, more); });
 }
 
 // Of each row: the data, then the labels.
-Rows RowsOf(const Source& source) {
-  Rows rows;
+TableRows RowsOf(const Source& source) {
+  TableRows rows;
   Sample sample;
   for (int64_t i = 0; i < source.size(); ++i) {
     source.Read(i, &sample);
@@ -103,58 +96,60 @@ TEST_CASE("csv: the first line is a header or an example by its contents, and wh
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);
-    const auto source = Open(dir, c.text, c.columns);
+    const auto source = OpenTable(dir, c.text, c.columns);
     CHECK(source->size() == c.rows);
     const std::string which = format("{}: line 1 is taken as {}", dir.path("t.csv"),
                                      c.header ? "the header: " : "an example, not as the header");
     const Strings& told = c.doubtful ? source->warnings() : source->notes();
     REQUIRE(told.size() == 1);
-    Has(told[0], which);
+    CheckHas(told[0], which);
     CHECK((c.doubtful ? source->notes() : source->warnings()).empty());
   }
   // A name that is asked for is in the header, whatever that looks like.
-  CHECK(Open(dir, "a,2,3\n1,2,3\n", {{"data_fields", "x=a"}, {"label_fields", "y=2"}})->size() ==
-        1);
-  CHECK(Open(dir, "7,y\n1,2\n3,4\n", {{"label_columns", "y"}})->size() == 2);
+  CHECK(
+      OpenTable(dir, "a,2,3\n1,2,3\n", {{"data_fields", "x=a"}, {"label_fields", "y=2"}})->size() ==
+      1);
+  CHECK(OpenTable(dir, "7,y\n1,2\n3,4\n", {{"label_columns", "y"}})->size() == 2);
   // The same line is the header for labels alone, which count the classes.
-  const auto labels = Open(dir, "M0,2,no\nM1,5,yes\n", {{"label_fields", "y=2"}});
+  const auto labels = OpenTable(dir, "M0,2,no\nM1,5,yes\n", {{"label_fields", "y=2"}});
   CHECK(labels->size() == 2);
   CHECK(labels->class_names() == Strings{"no", "yes"});
-  Has(WhyNot(dir, "?,2,3\n4,5,6\n", kByNumber),
-      "t.csv:1: column 0 (counted from 0): '?' is not a number; if this line holds the names");
-  Has(WhyNot(dir, "a,b,y\n", kByNumber), "holds no line of data below line 1, the header");
+  CheckHas(WhyNoTable(dir, "?,2,3\n4,5,6\n", kByNumber),
+           "t.csv:1: column 0 (counted from 0): '?' is not a number; if this line holds the names");
+  CheckHas(WhyNoTable(dir, "a,b,y\n", kByNumber), "holds no line of data below line 1, the header");
 }
 
 TEST_CASE("csv: blanks in quotes belong to no class, number or name") {
   const TempDir dir;
-  const auto source = Open(dir, "a,b,\" y\"\n1,2,no\n\" 3\",4,\" yes\"\n5,6,\"yes \"\n", kByName);
+  const auto source =
+      OpenTable(dir, "a,b,\" y\"\n1,2,no\n\" 3\",4,\" yes\"\n5,6,\"yes \"\n", kByName);
   CHECK(source->class_names() == Strings{"no", "yes"});
-  CHECK(RowsOf(*source) == Rows{{1, 2, 0}, {3, 4, 1}, {5, 6, 1}});
+  CHECK(RowsOf(*source) == TableRows{{1, 2, 0}, {3, 4, 1}, {5, 6, 1}});
   Kwargs again = kByName;
   again.push_back(source->found()[0]);
-  CHECK(RowsOf(*Open(dir, "a,b,y\n1,2,\" yes\"\n", again)) == Rows{{1, 2, 1}});
+  CHECK(RowsOf(*OpenTable(dir, "a,b,y\n1,2,\" yes\"\n", again)) == TableRows{{1, 2, 1}});
   Kwargs drops = kByName;
   drops.emplace_back("missing", "drop");
-  CHECK(Open(dir, "a,b,y\n1,2,3\n\" \",4,5\n", drops)->size() == 1);
+  CHECK(OpenTable(dir, "a,b,y\n1,2,3\n\" \",4,5\n", drops)->size() == 1);
 }
 
 TEST_CASE("csv: UTF-16, old Macs' line ends, Excel's sep line") {
   const TempDir dir;
   const std::string text = "a,b,y\r\n1,2,3\r\n4,5.5,6\r\n";
-  const Rows rows = {{1, 2, 3}, {4, 5.5, 6}};
+  const TableRows rows = {{1, 2, 3}, {4, 5.5, 6}};
   for (const bool little : {true, false}) {
     for (const bool mark : {true, false})
-      CHECK(RowsOf(*Open(dir, Utf16(text, little, mark), kByName)) == rows);
+      CHECK(RowsOf(*OpenTable(dir, Utf16(text, little, mark), kByName)) == rows);
   }
-  CHECK(RowsOf(*Open(dir, "a,b,y\r1,2,3\r4,5.5,6", kByName)) == rows);
-  CHECK(RowsOf(*Open(dir, "a,b,y\r1,2,3\r4,5.5,6\r\n", kByName)) == rows);
-  CHECK(RowsOf(*Open(dir, "sep=;\r\na;b;y\r\n1;2;3\r\n4;5.5;6\r\n", kByName)) == rows);
-  CHECK(RowsOf(*Open(dir, "\xef\xbb\xbf\"sep=\t\"\na\tb\ty\n1\t2\t3\n4\t5.5\t6\n\x1a", kByName)) ==
-        rows);
-  Has(WhyNot(dir, "sep=;\na;b;y\n1;2;z\n1;2;3\n1;2;3\n", kByName), "t.csv:3: column 'y'");
+  CHECK(RowsOf(*OpenTable(dir, "a,b,y\r1,2,3\r4,5.5,6", kByName)) == rows);
+  CHECK(RowsOf(*OpenTable(dir, "a,b,y\r1,2,3\r4,5.5,6\r\n", kByName)) == rows);
+  CHECK(RowsOf(*OpenTable(dir, "sep=;\r\na;b;y\r\n1;2;3\r\n4;5.5;6\r\n", kByName)) == rows);
+  CHECK(RowsOf(*OpenTable(dir, "\xef\xbb\xbf\"sep=\t\"\na\tb\ty\n1\t2\t3\n4\t5.5\t6\n\x1a",
+                          kByName)) == rows);
+  CheckHas(WhyNoTable(dir, "sep=;\na;b;y\n1;2;z\n1;2;3\n1;2;3\n", kByName), "t.csv:3: column 'y'");
   // Pairs of UTF-16, and a half of one.
   const std::string word("\x3d\xd8\x00\xde\x3d\xd8", 6);
-  const auto smiles = Open(dir, Utf16("a,b,y\n1,2,", true, true) + word, kByName);
+  const auto smiles = OpenTable(dir, Utf16("a,b,y\n1,2,", true, true) + word, kByName);
   CHECK(smiles->class_names() == Strings{"\xf0\x9f\x98\x80\xef\xbf\xbd"});
 }
 
@@ -175,43 +170,44 @@ TEST_CASE("csv: files that are no text are called by what they are") {
        "is text in UTF-32, not a text file; save it as UTF-8"},
       {"\n<!DOCTYPE html><html>", "is a web page"},
   };
-  for (const auto& [bytes, what] : cases) Has(WhyNot(dir, bytes, kByName), what);
+  for (const auto& [bytes, what] : cases) CheckHas(WhyNoTable(dir, bytes, kByName), what);
 }
 
 TEST_CASE("csv: blanks separate the columns of a table that has no other separator") {
   const TempDir dir;
-  const Rows rows = {{1.5, 2, 3}, {-4, 55.5, 6}};
-  CHECK(RowsOf(*Open(dir, "   1.5   2.   3\n  -4   55.5   6  \r\n\n", kByNumber)) == rows);
-  CHECK(RowsOf(*Open(dir, "a b  y\n1.5 2 3\n-4 55.5 6\n", kByName)) == rows);
-  CHECK(RowsOf(*Open(dir, "1.5\t 2   3\n-4 55.5\t6\n", kByNumber)) == rows);
+  const TableRows rows = {{1.5, 2, 3}, {-4, 55.5, 6}};
+  CHECK(RowsOf(*OpenTable(dir, "   1.5   2.   3\n  -4   55.5   6  \r\n\n", kByNumber)) == rows);
+  CHECK(RowsOf(*OpenTable(dir, "a b  y\n1.5 2 3\n-4 55.5 6\n", kByName)) == rows);
+  CHECK(RowsOf(*OpenTable(dir, "1.5\t 2   3\n-4 55.5\t6\n", kByNumber)) == rows);
   // A tab before the last of columns that blanks separate.
-  CHECK(RowsOf(*Open(dir, "1.5  2 3\t\"an old car\"\n-4 55.5 6\t\"a new one\"\n", kByNumber)) ==
-        rows);
-  const auto words = Open(dir, "1 2 \"no way\"\n3 4 yes\n", kByNumber);
+  CHECK(RowsOf(*OpenTable(dir, "1.5  2 3\t\"an old car\"\n-4 55.5 6\t\"a new one\"\n",
+                          kByNumber)) == rows);
+  const auto words = OpenTable(dir, "1 2 \"no way\"\n3 4 yes\n", kByNumber);
   CHECK(words->class_names() == Strings{"no way", "yes"});
-  CHECK(RowsOf(*Open(
+  CHECK(RowsOf(*OpenTable(
             dir, "1.5   2 3\n-4 55.5 6\n",
             {{"data_fields", "(x=0, x=1)"}, {"label_fields", "y=2"}, {"delimiter", "blanks"}})) ==
         rows);
   // Not where another separator has words with blanks between its cells.
-  CHECK(RowsOf(*Open(dir, "New York\t2\t3\nLos Angeles\t55.5\t6\n",
-                     {{"data_fields", "x=1"}, {"label_fields", "y=2"}})) ==
-        Rows{{2, 3}, {55.5, 6}});
-  Has(WhyNot(dir, "1 2 3\n4 5\n6 7 8\n", kByNumber),
-      "if blanks separate the columns, set delimiter");
-  Has(WhyNot(dir, "1 2 3\n4 5 x\n6 7 8\n8 9 1\n", kByNumber), "t.csv:2: column 2");
+  CHECK(RowsOf(*OpenTable(dir, "New York\t2\t3\nLos Angeles\t55.5\t6\n",
+                          {{"data_fields", "x=1"}, {"label_fields", "y=2"}})) ==
+        TableRows{{2, 3}, {55.5, 6}});
+  CheckHas(WhyNoTable(dir, "1 2 3\n4 5\n6 7 8\n", kByNumber),
+           "if blanks separate the columns, set delimiter");
+  CheckHas(WhyNoTable(dir, "1 2 3\n4 5 x\n6 7 8\n8 9 1\n", kByNumber), "t.csv:2: column 2");
 }
 
 TEST_CASE("csv: a comma between digits is not the separator where another one is") {
   const TempDir dir;
   for (const char* text : {"1,5;2,5;3\n4;5,5;6\n", "1,5\t2,5\t3\n4\t5,5\t6\n",
                            "1,5 2,5 3\n4 5,5 6\n", "1,5;2,5;3,5\n1,5;2,5;3,5\n"}) {
-    Has(WhyNot(dir, text, kByNumber),
+    CheckHas(
+        WhyNoTable(dir, text, kByNumber),
         "t.csv:1: column 0 (counted from 0): '1,5' is not a number; decimals are written with a "
         "point");
   }
-  CHECK(RowsOf(*Open(dir, "1,5,3\n4,5,6\n", kByNumber)) == Rows{{1, 5, 3}, {4, 5, 6}});
-  CHECK(Open(dir, "1,5,a;b\n4,5,c\n", kByNumber)->class_names() == Strings{"a;b", "c"});
+  CHECK(RowsOf(*OpenTable(dir, "1,5,3\n4,5,6\n", kByNumber)) == TableRows{{1, 5, 3}, {4, 5, 6}});
+  CHECK(OpenTable(dir, "1,5,a;b\n4,5,c\n", kByNumber)->class_names() == Strings{"a;b", "c"});
 }
 
 // Seconds since 1970 are 128 apart in float32.
@@ -221,7 +217,7 @@ TEST_CASE("csv: large numbers are standardized before they are rounded") {
   constexpr int kRows = 50;
   for (int i = 0; i < kRows; ++i)
     text += format("{},{},{}\n", 1700000000 + i, format("48.13500{:02}", i), 123456789012 + i);
-  const auto raw = Open(dir, text, kByName);
+  const auto raw = OpenTable(dir, text, kByName);
   const std::vector<ColumnStatistics> measured = MeasureColumns(*raw, {"x", "y"});
   const double middle = (kRows - 1) / 2.0, spread = std::sqrt((kRows * kRows - 1) / 12.0);
   CHECK(measured[0].mean[0] == doctest::Approx(1700000000 + middle).epsilon(1e-12));
@@ -229,9 +225,9 @@ TEST_CASE("csv: large numbers are standardized before they are rounded") {
   CHECK(measured[0].std[1] == doctest::Approx(spread * 1e-7).epsilon(1e-2));
   CHECK(measured[1].std[0] == doctest::Approx(spread).epsilon(1e-3));
   REQUIRE(raw->warnings().size() == 2);
-  Has(raw->warnings()[0], "numbers of column 'a', column 'b' lose digits in float32");
-  Has(raw->warnings()[1], "numbers of column 'y' lose digits");
-  Has(raw->warnings()[1], "normalize: auto standardizes them before they are rounded");
+  CheckHas(raw->warnings()[0], "numbers of column 'a', column 'b' lose digits in float32");
+  CheckHas(raw->warnings()[1], "numbers of column 'y' lose digits");
+  CheckHas(raw->warnings()[1], "normalize: auto standardizes them before they are rounded");
 
   Kwargs standardized = kByName;
   Strings means, stds;
@@ -242,9 +238,9 @@ TEST_CASE("csv: large numbers are standardized before they are rounded") {
   }
   standardized.emplace_back("field_means", params::Print(means));
   standardized.emplace_back("field_stds", params::Print(stds));
-  const auto source = Open(dir, text, standardized);
+  const auto source = OpenTable(dir, text, standardized);
   CHECK(source->warnings().empty());
-  const Rows rows = RowsOf(*source);
+  const TableRows rows = RowsOf(*source);
   for (int i = 0; i < kRows; ++i) {
     const double expected = (i - middle) / spread;
     const std::vector<float>& row = rows[static_cast<size_t>(i)];
@@ -254,23 +250,24 @@ TEST_CASE("csv: large numbers are standardized before they are rounded") {
   }
   // Also of a part, with rows dropped, and of a single row.
   standardized.emplace_back("missing", "drop");
-  CHECK(RowsOf(*Open(dir, "a,b,y\n,1,2\n1700000010,48.1350010,123456789022\n",
-                     standardized))[0][0] == doctest::Approx((10 - middle) / spread).epsilon(1e-5));
+  CHECK(RowsOf(*OpenTable(dir, "a,b,y\n,1,2\n1700000010,48.1350010,123456789022\n",
+                          standardized))[0][0] ==
+        doctest::Approx((10 - middle) / spread).epsilon(1e-5));
   Kwargs half = kByName;
   half.insert(half.end(), {{"holdout", "0.5"}, {"holdout_side", "held_out"}});
-  CHECK(MeasureColumns(*Open(dir, text, half), {"x"})[0].std[0] < spread * 1.5);
+  CHECK(MeasureColumns(*OpenTable(dir, text, half), {"x"})[0].std[0] < spread * 1.5);
 }
 
 // The bits of tables that float32 holds are those of earlier versions.
 TEST_CASE("csv: numbers that float32 tells apart are measured and standardized by float32") {
   const TempDir dir;
-  const auto raw = Open(dir, "a,b,y\n0.123456789,1,1\n0.987654321,2,2\n", kByName);
+  const auto raw = OpenTable(dir, "a,b,y\n0.123456789,1,1\n0.987654321,2,2\n", kByName);
   const double first = double{0.123456789f}, second = double{0.987654321f};
   CHECK(MeasureColumns(*raw, {"x"})[0].mean[0] == first + (second - first) / 2);
   CHECK(raw->warnings().empty());
   Kwargs given = kByName;
   given.insert(given.end(), {{"field_means", "(x=0.5, x=1)"}, {"field_stds", "(x=0.4, x=1)"}});
-  CHECK(RowsOf(*Open(dir, "a,b,y\n0.123456789,1,1\n", given))[0][0] ==
+  CHECK(RowsOf(*OpenTable(dir, "a,b,y\n0.123456789,1,1\n", given))[0][0] ==
         static_cast<float>((first - 0.5) / 0.4));
 }
 
@@ -279,16 +276,16 @@ TEST_CASE("csv: a row without the path of an image is dropped if missing cells a
   const Kwargs image = {
       {"data_fields", "(x=file, z=a)"}, {"label_fields", "y=y"}, {"picture_fields", "x"}};
   const std::string text = "file,a,y\np.png,1,0\n,2,1\nq.png,3,1\n";
-  Has(WhyNot(dir, text, image),
-      "t.csv:3: column 'file': the path is empty; missing: drop skips such rows");
+  CheckHas(WhyNoTable(dir, text, image),
+           "t.csv:3: column 'file': the path is empty; missing: drop skips such rows");
   for (const char* missing : {"drop", "mean"}) {
     CAPTURE(missing);
     Kwargs more = image;
     more.emplace_back("missing", missing);
-    const auto source = Open(dir, text, more);
+    const auto source = OpenTable(dir, text, more);
     REQUIRE(source->size() == 2);
     CHECK(source->Name(1) == dir.path("t.csv") + ":4");
-    Has(source->warnings().at(0), "1 of 3 rows have an empty cell and are skipped");
+    CheckHas(source->warnings().at(0), "1 of 3 rows have an empty cell and are skipped");
   }
 }
 

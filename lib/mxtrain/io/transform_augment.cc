@@ -33,45 +33,45 @@ enum class Operation {
 };
 
 // Magnitudes from the first bin to the last; if `signed`, the sign is random.
-struct Entry {
+struct MagnitudeRange {
   Operation operation;
   double first = 0, last = 0;
   bool is_signed = false;
 };
-using List = Entry[14];
+using MagnitudeRanges = MagnitudeRange[14];
 
 // Translations in pixels, rotations in degrees; factors of brightness and the like are 1 +
 // magnitude.
-constexpr List kTrivial = {{Operation::kIdentity},
-                           {Operation::kShearX, 0, 0.99, true},
-                           {Operation::kShearY, 0, 0.99, true},
-                           {Operation::kTranslateX, 0, 32, true},
-                           {Operation::kTranslateY, 0, 32, true},
-                           {Operation::kRotate, 0, 135, true},
-                           {Operation::kBrightness, 0, 0.99, true},
-                           {Operation::kSaturation, 0, 0.99, true},
-                           {Operation::kContrast, 0, 0.99, true},
-                           {Operation::kSharpness, 0, 0.99, true},
-                           {Operation::kPosterize, 8, 2},
-                           {Operation::kSolarize, 255, 0},
-                           {Operation::kAutoContrast},
-                           {Operation::kEqualize}};
+constexpr MagnitudeRanges kTrivial = {{Operation::kIdentity},
+                                      {Operation::kShearX, 0, 0.99, true},
+                                      {Operation::kShearY, 0, 0.99, true},
+                                      {Operation::kTranslateX, 0, 32, true},
+                                      {Operation::kTranslateY, 0, 32, true},
+                                      {Operation::kRotate, 0, 135, true},
+                                      {Operation::kBrightness, 0, 0.99, true},
+                                      {Operation::kSaturation, 0, 0.99, true},
+                                      {Operation::kContrast, 0, 0.99, true},
+                                      {Operation::kSharpness, 0, 0.99, true},
+                                      {Operation::kPosterize, 8, 2},
+                                      {Operation::kSolarize, 255, 0},
+                                      {Operation::kAutoContrast},
+                                      {Operation::kEqualize}};
 
 constexpr double kShift = 150.0 / 331;  // of the image's width or height
-constexpr List kRandom = {{Operation::kIdentity},
-                          {Operation::kShearX, 0, 0.3, true},
-                          {Operation::kShearY, 0, 0.3, true},
-                          {Operation::kTranslateX, 0, kShift, true},
-                          {Operation::kTranslateY, 0, kShift, true},
-                          {Operation::kRotate, 0, 30, true},
-                          {Operation::kBrightness, 0, 0.9, true},
-                          {Operation::kSaturation, 0, 0.9, true},
-                          {Operation::kContrast, 0, 0.9, true},
-                          {Operation::kSharpness, 0, 0.9, true},
-                          {Operation::kPosterize, 8, 4},
-                          {Operation::kSolarize, 255, 0},
-                          {Operation::kAutoContrast},
-                          {Operation::kEqualize}};
+constexpr MagnitudeRanges kRandom = {{Operation::kIdentity},
+                                     {Operation::kShearX, 0, 0.3, true},
+                                     {Operation::kShearY, 0, 0.3, true},
+                                     {Operation::kTranslateX, 0, kShift, true},
+                                     {Operation::kTranslateY, 0, kShift, true},
+                                     {Operation::kRotate, 0, 30, true},
+                                     {Operation::kBrightness, 0, 0.9, true},
+                                     {Operation::kSaturation, 0, 0.9, true},
+                                     {Operation::kContrast, 0, 0.9, true},
+                                     {Operation::kSharpness, 0, 0.9, true},
+                                     {Operation::kPosterize, 8, 4},
+                                     {Operation::kSolarize, 255, 0},
+                                     {Operation::kAutoContrast},
+                                     {Operation::kEqualize}};
 
 struct Filling {
   uint8_t value;
@@ -159,8 +159,8 @@ class Augment : public Transform {
     Operation operation;
     double magnitude;
   };
-  static Drawn Draw(const List& list, int bin, RandomStream* random) {
-    const Entry& entry = list[random->Below(std::size(list))];
+  static Drawn Draw(const MagnitudeRanges& list, int bin, RandomStream* random) {
+    const MagnitudeRange& entry = list[random->Below(std::size(list))];
     const double magnitude = entry.first + (entry.last - entry.first) * bin / (kBins - 1);
     const bool negative = random->Chance(0.5) && entry.is_signed;
     return {entry.operation, negative ? -magnitude : magnitude};

@@ -12,7 +12,7 @@
 namespace mxtrain::io {
 namespace {
 
-using Matrix = float[3][4];
+using ColourMatrix = float[3][4];
 
 // `amount` a: a factor from max(0, 1 - a) to 1 + a.
 struct AmountParam : Parameter<AmountParam> {
@@ -91,7 +91,7 @@ struct Hue {
                  u = std::cos(angle), w = std::sin(angle);
     if (image->channels != 3) return;
     const double turn[3][3] = {{1, 0, 0}, {0, u, -w}, {0, w, u}};
-    Matrix m = {};
+    ColourMatrix m = {};
     for (int c = 0; c < 3; ++c) {
       for (int k = 0; k < 3; ++k) {
         double sum = 0;
@@ -121,7 +121,7 @@ struct Lighting {
     }
     if (image->channels != 3)
       return Stretch(1, kLuma[0] * offset[0] + kLuma[1] * offset[1] + kLuma[2] * offset[2], image);
-    Matrix m = {};
+    ColourMatrix m = {};
     for (int c = 0; c < 3; ++c) m[c][c] = 1, m[c][3] = static_cast<float>(offset[c]);
     MixChannels(m, image);
   }

@@ -54,7 +54,7 @@ struct FactorParam : Parameter<FactorParam> {
   }
 };
 
-using Matrix = double[2][2];
+using WarpMatrix = double[2][2];
 
 // `Kind::Fill(drawn, m)` builds the matrix for the random number.
 template <typename Param, typename Kind>
@@ -97,32 +97,34 @@ NumberRange Logarithms(const FactorParam& param, const char* owner) {
   return {std::log(factor.low), std::log(factor.high)};
 }
 
-void SetMatrix(Matrix& m, double a, double b, double c, double d) {
+void SetMatrix(WarpMatrix& m, double a, double b, double c, double d) {
   m[0][0] = a, m[0][1] = b, m[1][0] = c, m[1][1] = d;
 }
 
 // Counter-clockwise as displayed (y grows downwards).
 struct Rotate {
   static NumberRange Range(const AngleParam& param) { return Angles(param, "rotate", 360); }
-  static void Fill(double angle, Matrix& m) {
+  static void Fill(double angle, WarpMatrix& m) {
     SetMatrix(m, std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle));
   }
 };
 
 struct Shear {
   static NumberRange Range(const AngleParam& param) { return Angles(param, "shear", 80); }
-  static void Fill(double angle, Matrix& m) { SetMatrix(m, 1, -std::tan(angle), 0, 1); }
+  static void Fill(double angle, WarpMatrix& m) { SetMatrix(m, 1, -std::tan(angle), 0, 1); }
 };
 
 struct Scale {
   static NumberRange Range(const FactorParam& param) { return Logarithms(param, "scale"); }
-  static void Fill(double log, Matrix& m) { SetMatrix(m, std::exp(-log), 0, 0, std::exp(-log)); }
+  static void Fill(double log, WarpMatrix& m) {
+    SetMatrix(m, std::exp(-log), 0, 0, std::exp(-log));
+  }
 };
 
 // Width by the root of the factor, height by its inverse: the area is unchanged.
 struct Aspect {
   static NumberRange Range(const FactorParam& param) { return Logarithms(param, "aspect"); }
-  static void Fill(double log, Matrix& m) {
+  static void Fill(double log, WarpMatrix& m) {
     SetMatrix(m, std::exp(-log / 2), 0, 0, std::exp(log / 2));
   }
 };

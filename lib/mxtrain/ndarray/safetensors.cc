@@ -30,7 +30,7 @@ constexpr std::pair<const char*, DType> kTypes[] = {
     {"I64", DType::kInt64}};
 
 // Elements of a type that arrays do not have, as one that holds all its values.
-using Convert = std::string (*)(std::string_view bytes);
+using Converter = std::string (*)(std::string_view bytes);
 
 template <typename To, typename From, typename F>
 std::string ConvertEach(std::string_view bytes, const F& convert) {
@@ -58,9 +58,9 @@ std::string FromU64(std::string_view bytes) {
 }
 
 struct FileType {
-  int64_t bytes;  // of an element in the file
-  DType type;     // of the array
-  Convert convert = nullptr;
+  int64_t bytes = 0;             // of an element in the file
+  DType type = DType::kFloat32;  // of the array
+  Converter convert = nullptr;
 };
 const std::pair<const char*, FileType> kForeignTypes[] = {
     {"BOOL", {1, DType::kUint8}},
@@ -76,6 +76,7 @@ struct Entry {
   TShape shape;
   FileType type;
   std::string_view bytes;
+  std::string why_not = {};  // the elements cannot be read; then there is no type
 };
 
 // Fractions and numbers beyond 64 bits would be silently truncated.
@@ -92,15 +93,15 @@ TShape ShapeOf(const FileJson& dims) {
   return FileShape(dims.get<std::vector<int64_t>>());
 }
 
-FileType TypeOf(const std::string& word) {
+// Nothing for types that no array can hold: complex numbers, floats of 8 bits and fewer.
+std::optional<FileType> TypeOf(const std::string& word) {
   for (const auto& [known, type] : kTypes) {
-    if (word == known) return {SizeOf(type), type};
+    if (word == known) return FileType{SizeOf(type), type};
   }
   for (const auto& [known, type] : kForeignTypes) {
     if (word == known) return type;
   }
-  Throw(ErrorKind::kData, "its elements are {}, which mxtrain does not support; save it as F32",
-        word);
+  return std::nullopt;
 }
 
 bool IsForeign(const std::string& word) {
@@ -110,11 +111,18 @@ bool IsForeign(const std::string& word) {
 
 Entry EntryOf(const std::string& name, const FileJson& item, std::string_view data) {
   const std::string word = item.at("dtype").get<std::string>();
-  Entry entry{name, ShapeOf(item.at("shape")), TypeOf(word), {}};
+  const std::optional<FileType> type = TypeOf(word);
+  Entry entry{name, ShapeOf(item.at("shape")), type.value_or(FileType{}), {}};
   RequireWhole(item.at("data_offsets"));
   const auto offsets = item.at("data_offsets").get<std::vector<uint64_t>>();
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data.size()) {
     Throw(ErrorKind::kData, "its bytes {} are outside the file", item.at("data_offsets").dump());
+  }
+  if (!type) {
+    entry.why_not = format("its elements are {}, which mxtrain does not support; save it as F32",
+                           Shortened(word));
+    entry.bytes = data.substr(offsets[0], offsets[1] - offsets[0]);
+    return entry;
   }
   const auto wanted = static_cast<uint64_t>(entry.shape.Size() * entry.type.bytes);
   if (offsets[1] - offsets[0] != wanted) {
@@ -240,12 +248,19 @@ std::vector<Entry> ReadEntries(std::string_view bytes, const std::string& file) 
   return entries;
 }
 
-std::string Converted(const Entry& entry, const std::string& file) {
+// Elements that the array of the file's type cannot hold are why it is not read.
+void ConvertElements(Entry* entry, std::string* converted) {
+  if (!entry->type.convert || !entry->why_not.empty()) return;
   try {
-    return entry.type.convert(entry.bytes);
+    *converted = entry->type.convert(entry->bytes);
+    entry->bytes = *converted;
   } catch (const Error& e) {
-    Throw(ErrorKind::kData, "{}: array '{}': {}", file, entry.name, e.what());
+    entry->why_not = e.what();
   }
+}
+
+void ThrowUnread(const Entry& entry, const std::string& file) {
+  Throw(ErrorKind::kData, "{}: array '{}': {}", file, entry.name, entry.why_not);
 }
 
 // JSON text is UTF-8.
@@ -266,14 +281,23 @@ const char* WordOf(DType type) {
 }  // namespace
 
 NamedArrays DeserializeSafetensors(Runtime& runtime, std::string_view bytes,
-                                   const std::string& file_name) {
+                                   const std::string& file_name, UnreadArrays* unread) {
+  std::vector<Entry> entries = ReadEntries(bytes, file_name);
+  for (const Entry& entry : entries) {
+    if (!unread && !entry.why_not.empty()) ThrowUnread(entry, file_name);
+  }
   NamedArrays result;
-  for (const Entry& entry : ReadEntries(bytes, file_name)) {
+  for (Entry& entry : entries) {
+    std::string converted;
+    ConvertElements(&entry, &converted);
+    if (!entry.why_not.empty()) {
+      if (!unread) ThrowUnread(entry, file_name);
+      unread->emplace(entry.name, entry.why_not);
+      continue;
+    }
     NDArray& array = result.arrays.emplace_back(runtime, entry.shape, entry.type.type,
                                                 Context::cpu(), Layout(), entry.name);
-    const std::string converted = entry.type.convert ? Converted(entry, file_name) : "";
-    const std::string_view elements = entry.type.convert ? converted : entry.bytes;
-    array.CopyFromHost(elements.data(), static_cast<int64_t>(elements.size()));
+    array.CopyFromHost(entry.bytes.data(), static_cast<int64_t>(entry.bytes.size()));
     result.names.push_back(entry.name);
   }
   return result;

@@ -9,7 +9,6 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/text.h"
-#include "mxtrain/ndarray/safetensors.h"
 
 namespace mxtrain {
 namespace {
@@ -64,13 +63,16 @@ std::vector<std::string> ShardsOf(std::string_view index, const std::string& fil
   return shards;
 }
 
-NamedArrays LoadSafetensorsShards(Runtime& runtime, const std::string& index_file) {
+NamedArrays LoadSafetensorsShards(Runtime& runtime, const std::string& index_file,
+                                  UnreadArrays* unread) {
   const auto listed = ParseIndex(ReadFile(index_file, kMostIndexBytes), index_file);
   const std::filesystem::path folder = std::filesystem::path(index_file).parent_path();
   std::map<std::string, NDArray> all;
   for (const auto& [shard, names] : listed) {
     const std::string path = (folder / shard).string();
-    const NamedArrays arrays = DeserializeSafetensors(runtime, ReadFile(path), path);
+    UnreadArrays left;
+    const NamedArrays arrays =
+        DeserializeSafetensors(runtime, ReadFile(path), path, unread ? &left : nullptr);
     for (size_t i = 0; i < arrays.names.size(); ++i) {
       if (!names.contains(arrays.names[i])) {
         Throw(ErrorKind::kData, "{} holds the array '{}', which {} does not list for it", path,
@@ -79,10 +81,11 @@ NamedArrays LoadSafetensorsShards(Runtime& runtime, const std::string& index_fil
       all[arrays.names[i]] = arrays.arrays[i];
     }
     for (const std::string& name : names) {
-      if (!all.contains(name))
+      if (!all.contains(name) && !left.contains(name))
         Throw(ErrorKind::kData, "{} lacks the array '{}', which {} lists for it", path, name,
               index_file);
     }
+    if (unread) unread->merge(left);
   }
   NamedArrays sorted;
   for (const auto& [name, array] : all) {

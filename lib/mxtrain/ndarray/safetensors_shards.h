@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mxtrain/ndarray/ndarray.h"
+#include "mxtrain/ndarray/safetensors.h"
 
 namespace mxtrain {
 
@@ -20,7 +21,9 @@ MXTRAIN_API std::vector<std::string> ShardsOf(std::string_view index, const std:
 
 // The arrays of all files, in the order of their names; plain, on the CPU. One file is in memory at
 // a time. Throws as DeserializeSafetensors, ShardsOf, kFileSystem for a file that cannot be read,
-// and kData for an array that its file lacks, or that the index does not list for it.
-MXTRAIN_API NamedArrays LoadSafetensorsShards(Runtime& runtime, const std::string& index_file);
+// and kData for an array that its file lacks, or that the index does not list for it. `unread`: as
+// of DeserializeSafetensors.
+MXTRAIN_API NamedArrays LoadSafetensorsShards(Runtime& runtime, const std::string& index_file,
+                                              UnreadArrays* unread = nullptr);
 
 }  // namespace mxtrain

@@ -84,6 +84,39 @@ TEST_CASE("safetensors: types that arrays do not have are read as wider ones") {
              "[3] of type I16 takes 6 bytes, the file says 4"));
 }
 
+// Of the format's words, these have no array here: an unused one once made the file unreadable.
+TEST_CASE("safetensors: arrays of types that nothing holds are left, by name and with why") {
+  Runtime runtime(Naive(), nullptr);
+  for (const char* word : {"C64", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "F6_E2M3", "F6_E3M2"}) {
+    CAPTURE(word);
+    const std::string file =
+        FileOf(format(R"({{"s":{{"dtype":"{}","shape":[2],"data_offsets":[4,12]}},)"
+                      R"("u":{{"dtype":"U64","shape":[1],"data_offsets":[12,20]}},)"
+                      R"("w":{{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}}})",
+                      word),
+               std::string("\0\0\xc0\x3f", 4) + std::string(16, '\xff'));
+    UnreadArrays unread;
+    const NamedArrays arrays = DeserializeSafetensors(runtime, file, "net.safetensors", &unread);
+    CHECK(arrays.names == std::vector<std::string>{"w"});
+    CHECK(arrays.arrays.at(0).ToVector() == std::vector<float>{1.5f});
+    REQUIRE(unread.size() == 2);
+    CHECK(unread["s"] == format("its elements are {}, which mxtrain does not support; save it as "
+                                "F32",
+                                word));
+    CHECK(unread["u"] == "its element 18446744073709551615 is too large for int64");
+    CHECK(Says(ErrorOf(runtime, file), format("array 's': its elements are {}", word)));
+  }
+  // Their places are checked like those of the others.
+  UnreadArrays unread;
+  CHECK_THROWS_AS(
+      DeserializeSafetensors(runtime,
+                             FileOf(R"({"s":{"dtype":"C64","shape":[1],"data_offsets":[0,8]},)"
+                                    R"("w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                                    std::string(8, '\0')),
+                             "net.safetensors", &unread),
+      Error);
+}
+
 TEST_CASE("safetensors: what is written is read back") {
   Runtime runtime(NaiveOptions(), nullptr);
   const std::map<std::string, NDArray> arrays = {

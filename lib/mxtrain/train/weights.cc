@@ -57,10 +57,11 @@ std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
 }
 
 // Of files that hold one set of arrays.
-std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file) {
-  if (IsSafetensorsIndex(file)) return ByName(LoadSafetensorsShards(runtime, file));
+std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file,
+                                          UnreadArrays* unread) {
+  if (IsSafetensorsIndex(file)) return ByName(LoadSafetensorsShards(runtime, file, unread));
   if (file.ends_with(".safetensors") || BeginsAsSafetensors(file))
-    return ByName(DeserializeSafetensors(runtime, ReadFile(file), file));
+    return ByName(DeserializeSafetensors(runtime, ReadFile(file), file, unread));
   if (file.ends_with(".params")) return ByName(LoadArrays(runtime, file));
   const std::string checkpoint = CheckpointOf(file);
   if (checkpoint.empty()) return ByName(LoadArrays(runtime, ReferenceParamsFile(file)));
@@ -102,6 +103,11 @@ std::vector<std::string> SharedPrefixes(const std::map<std::string, NDArray>& ar
 
 std::string Without(const std::string& prefix, const std::string& name) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+
+[[noreturn]] void ThrowUnread(const std::string& name, const std::string& why,
+                              const std::string& file) {
+  Throw(ErrorKind::kData, "{}: array '{}': {}", file, name, why);
 }
 
 // How many of the wanted names the arrays get; 0 if two get the same.
@@ -174,13 +180,25 @@ WeightsFile ReadWeights(Runtime& runtime, const std::string& file, const std::st
   if (!state.empty())
     Throw(ErrorKind::kConfig, "{} is not a file of PyTorch, so it has no state dict '{}' to choose",
           file, state);
-  read.arrays = ReadArrays(runtime, file);
+  read.arrays = ReadArrays(runtime, file, &read.unread);
   return read;
 }
 
 std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                            const NameMap& map) {
-  return Renamed(ReadWeights(runtime, file).arrays, map, file);
+  const WeightsFile read = ReadWeights(runtime, file);
+  for (const auto& [name, why] : read.unread) {
+    if (map.Apply(name)) ThrowUnread(name, why, file);
+  }
+  return Renamed(read.arrays, map, file);
+}
+
+void RequireRead(const UnreadArrays& unread, const std::string& prefix, const NameMap& map,
+                 const std::set<std::string>& wanted, const std::string& file) {
+  for (const auto& [name, why] : unread) {
+    const std::optional<std::string> becomes = map.Apply(Without(prefix, name));
+    if (becomes && wanted.contains(*becomes)) ThrowUnread(name, why, file);
+  }
 }
 
 std::string WrapperPrefix(const std::map<std::string, NDArray>& arrays, const NameMap& map,

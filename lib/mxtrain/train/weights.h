@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mxtrain/ndarray/ndarray.h"
+#include "mxtrain/ndarray/safetensors.h"
 #include "mxtrain/ndarray/torch_file.h"
 
 namespace mxtrain {
@@ -35,7 +36,8 @@ class MXTRAIN_API NameMap {
 // The arrays of a file by their names there; plain, on the CPU, of the file's element types.
 struct WeightsFile {
   std::map<std::string, NDArray> arrays;
-  TorchStates states;  // of a file of PyTorch
+  TorchStates states;   // of a file of PyTorch
+  UnreadArrays unread;  // of safetensors files
 };
 // `file`: a run folder or checkpoint (averages, if the run kept them), MXNet's PREFIX@7 or .params,
 // .safetensors, or a file of PyTorch under any name (ndarray/torch_file.h). `state`: which of the
@@ -44,7 +46,14 @@ struct WeightsFile {
 MXTRAIN_API WeightsFile ReadWeights(Runtime& runtime, const std::string& file,
                                     const std::string& state = "");
 
-// Of ReadWeights, by the names that the map gives them. Throws kData for two arrays mapped to one.
+// Throws kData, naming file and array, if an array that could not be read would become one of
+// `wanted`, the names in the net, without the prefix and after the map.
+MXTRAIN_API void RequireRead(const UnreadArrays& unread, const std::string& prefix,
+                             const NameMap& map, const std::set<std::string>& wanted,
+                             const std::string& file);
+
+// Of ReadWeights, by the names that the map gives them. Throws kData for two arrays mapped to one,
+// and for one that cannot be read and that the map does not drop.
 MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                                        const NameMap& map = {});
 

@@ -111,6 +111,28 @@ TEST_CASE_FIXTURE(WeightFiles, "files of PyTorch are recognized by their content
   CHECK(KindOf(folder.path("absent.pth")) == ErrorKind::kFileSystem);
 }
 
+TEST_CASE_FIXTURE(WeightFiles,
+                  "weights: an array that cannot be read matters if the net would take it") {
+  const std::string header =
+      R"({"module.scale":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[4,8]},)"
+      R"("module.w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  std::string length(8, '\0');
+  length[0] = static_cast<char>(header.size());
+  folder.Write("net.safetensors", length + header + std::string(8, '\0'));
+  const std::string file = folder.path("net.safetensors");
+  const WeightsFile read = ReadWeights(runtime, file);
+  CHECK(read.arrays.size() == 1);
+  RequireRead(read.unread, "module.", {}, {"w", "bias"}, file);
+  CHECK_THROWS_WITH_AS(RequireRead(read.unread, "module.", {}, {"w", "scale"}, file),
+                       format("{}: array 'module.scale': its elements are F8_E4M3, which mxtrain "
+                              "does not support; save it as F32",
+                              file)
+                           .c_str(),
+                       Error);
+  CHECK_THROWS_AS(LoadWeights(runtime, file), Error);
+  CHECK(LoadWeights(runtime, file, NameMap(Rules{{"scale", std::nullopt}})).size() == 1);
+}
+
 TEST_CASE_FIXTURE(WeightFiles, "weights: what wrappers put before the names is found and removed") {
   const auto named = [&](const std::vector<std::string>& names) {
     std::map<std::string, NDArray> arrays;

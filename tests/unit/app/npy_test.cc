@@ -117,6 +117,9 @@ TEST_CASE("npy: what is no array of numbers, or damaged, is refused") {
   refused(File("'<f4'", "(4611686018427387904, 4, 3)", std::string(12, '\0')), "its header");
   refused(File("'<f4'", "(-1,)", Bytes<float>({1})), "its shape is damaged");
   refused(File("'<f4'", "(1 1)", Bytes<float>({1})), "its shape is damaged");
+  std::string axes = "(";
+  for (int i = 0; i < 65; ++i) axes += "1, ";
+  refused(File("'<f4'", axes + ")", Bytes<float>({1})), "its shape has more than 64 axes");
   refused(File("'<f4'", "1", Bytes<float>({1})), "its shape is damaged");
   refused(File("'<f4'", "(99999999999999999999,)", ""), "its shape is damaged");
   refused(File("'<f4'", "(1,)", Bytes<float>({1}), false, 9), "version 9");

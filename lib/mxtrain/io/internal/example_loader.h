@@ -25,9 +25,10 @@ struct LoaderOptions {
   uint64_t seed = 0;
   int channels = 0;  // of images: 1, 3, or 0: those of the source, 3 if its files may differ
   bool exact_decode = false;  // see DecodeOptions
+  int bits = 8;               // see DecodeOptions
   int64_t cache_bytes = 0;    // memory limit of the cache of decoded examples; 0: no cache
   SoftLabels soft_labels;
-  bool pixels = false;  // images are written as 8-bit pixels [H, W, C], not normalized
+  bool pixels = false;  // images, of 8 bits, are written as 8-bit pixels [H, W, C], not normalized
 };
 
 // Address of the first row of each field's batch array: float32, or pixels.

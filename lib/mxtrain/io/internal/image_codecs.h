@@ -32,21 +32,25 @@ Refusal Damaged(ImageFormat format, std::string_view reason);
 
 // The readers of the other formats. Probe reads the header of bytes that begin like the format.
 // Decode checks all that Probe left, then *image becomes gray or RGB as the file is, in the stored
-// orientation, with alpha composed over white; `info` is what Probe gave for the same bytes. No
+// orientation, with alpha composed over white; DecodeDeep gives the 16 bits that a file has, where
+// `info` says so. `info` is what Probe gave for the same bytes. No
 // reader allocates before the size of what it allocates is bounded by that of `info` or of the
 // file.
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes);
 std::optional<Refusal> DecodePng(std::string_view bytes, const ImageInfo& info, Image* image);
+std::optional<Refusal> DecodeDeepPng(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes);
 std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbePnm(std::string_view bytes);
 std::optional<Refusal> DecodePnm(std::string_view bytes, const ImageInfo& info, Image* image);
+std::optional<Refusal> DecodeDeepPnm(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbeGif(std::string_view bytes);
 std::optional<Refusal> DecodeGif(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbeWebp(std::string_view bytes);
 std::optional<Refusal> DecodeWebp(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbeTiff(std::string_view bytes);
 std::optional<Refusal> DecodeTiff(std::string_view bytes, const ImageInfo& info, Image* image);
+std::optional<Refusal> DecodeDeepTiff(std::string_view bytes, const ImageInfo& info, Image* image);
 // A TGA begins with no signature: the whole header must make sense.
 bool LooksLikeTga(std::string_view bytes);
 Expected<ImageInfo, Refusal> ProbeTga(std::string_view bytes);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/csv_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/io/internal/text_columns.h"
+
+namespace mxtrain::io {
+namespace {
+
+// Rounding errors, in standard deviations or ranges of a column: from which numbers are
+// standardized in double, and from which a column that is not standardized is told of.
+constexpr double kBlurStandardized = 1.0 / (1 << 16), kBlurTold = 1.0 / (1 << 10);
+
+// What rounding to float32 took from the number in a cell, itself rounded to float32: none of
+// numbers with so few digits that float32 gives them back.
+float RestOf(std::string_view cell, float value) {
+  constexpr auto kDigits = std::numeric_limits<float>::digits10;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  double exact = 0;
+  if (std::count_if(cell.begin(), cell.end(), is_digit) <= kDigits || !ParseNumber(cell, &exact))
+    return 0;
+  return static_cast<float>(exact - static_cast<double>(value));
+}
+
+// Whether numbers of this size that differ by `spread` cannot be told apart well in float32.
+bool Blurs(double size, double spread, double tolerance) {
+  return std::abs(size) * std::numeric_limits<float>::epsilon() > spread * tolerance;
+}
+
+}  // namespace
+
+void AppendNumber(std::string_view cell, float value, CsvField* field) {
+  const float rest = std::isnan(value) ? 0 : RestOf(cell, value);
+  if (rest != 0) field->rests.resize(field->numbers.size());
+  field->numbers.push_back(value);
+  if (rest != 0 || !field->rests.empty()) field->rests.push_back(rest);
+}
+
+void Standardize(const std::vector<double>& means, const std::vector<double>& stds,
+                 CsvField* field) {
+  for (size_t i = 0; i < field->numbers.size(); ++i) {
+    const size_t k = i % field->width;
+    double value =
+        std::isnan(field->numbers[i]) ? means[k] : static_cast<double>(field->numbers[i]);
+    if (!stds.empty() && !field->rests.empty() && Blurs(means[k], stds[k], kBlurStandardized))
+      value += static_cast<double>(field->rests[i]);
+    field->numbers[i] = static_cast<float>(stds.empty() ? value : (value - means[k]) / stds[k]);
+  }
+  if (!stds.empty()) field->rests = {};
+}
+
+std::vector<size_t> DropSmallRests(CsvField* field) {
+  std::vector<size_t> blurred;
+  bool any = false;
+  for (size_t k = 0; k < field->columns.size() && !field->rests.empty(); ++k) {
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    for (size_t i = k; i < field->numbers.size(); i += field->width) {
+      if (std::isnan(field->numbers[i])) continue;
+      const double value = double{field->numbers[i]} + double{field->rests[i]};
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+    const double size = std::max(std::abs(least), std::abs(most));
+    any = any || Blurs(size, most - least, kBlurStandardized);
+    if (Blurs(size, most - least, kBlurTold)) blurred.push_back(k);
+  }
+  if (!any) field->rests = {};
+  return blurred;
+}
+
+}  // namespace mxtrain::io
