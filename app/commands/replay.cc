@@ -18,14 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Statistics {
+struct Range {
   int64_t nans = 0, infinities = 0;
   double largest = 0;  // of the finite values
 };
 
 template <typename T>
-Statistics StatisticsOf(const T* values, int64_t count) {
-  Statistics s;
+Range RangeOf(const T* values, int64_t count) {
+  Range s;
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<float>(values[i]);
     if (std::isnan(value)) {
@@ -39,15 +39,15 @@ Statistics StatisticsOf(const T* values, int64_t count) {
   return s;
 }
 
-Statistics StatisticsOf(const TBlob& value) {
+Range RangeOf(const TBlob& value) {
   const int64_t count = value.shape.Size();
   switch (value.type) {
     case DType::kFloat32:
-      return StatisticsOf(value.dptr<float>(), count);
+      return RangeOf(value.dptr<float>(), count);
     case DType::kBfloat16:
-      return StatisticsOf(value.dptr<bfloat16>(), count);
+      return RangeOf(value.dptr<bfloat16>(), count);
     case DType::kFloat16:
-      return StatisticsOf(value.dptr<float16>(), count);
+      return RangeOf(value.dptr<float16>(), count);
     default:
       return {};  // numbers that are always finite
   }
@@ -58,7 +58,7 @@ class Watch {
  public:
   void See(const std::string& name, const TBlob& value) {
     if (!found_.tensor.empty()) return;
-    const Statistics s = StatisticsOf(value);
+    const Range s = RangeOf(value);
     if (s.nans + s.infinities > 0) {
       found_.tensor = name;
       found_.nans = s.nans, found_.infinities = s.infinities, found_.size = value.shape.Size();

@@ -13,13 +13,6 @@
 namespace mxtrain::report {
 namespace {
 
-std::vector<std::string> CellsOf(const std::string& line) {
-  std::vector<std::string> cells;
-  std::istringstream in(line);
-  for (std::string cell; std::getline(in, cell, ',');) cells.push_back(cell);
-  return cells;
-}
-
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -67,6 +60,14 @@ double MetricsTable::BestEpoch() const {
 std::string Words(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;
+}
+
+std::vector<std::string> CellsOf(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream stream(line);
+  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
+  if (line.ends_with(',')) cells.emplace_back();
+  return cells;
 }
 
 MetricsTable ReadMetrics(const std::string& path) {

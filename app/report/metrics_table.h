@@ -25,6 +25,8 @@ struct MetricsTable {
 
 // "top_5_accuracy" as readable text.
 std::string Words(std::string name);
+// The cells of a line of a table of numbers and names, in which nothing is quoted.
+std::vector<std::string> CellsOf(const std::string& line);
 // An empty table if the file does not exist. Throws kData for a file that is not a metrics table.
 MetricsTable ReadMetrics(const std::string& path);
 // Adds a row to the file; replaces rows of the same and later epochs. Throws kFileSystem.

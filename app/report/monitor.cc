@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "app/report/metrics_table.h"
 #include "app/report/plot/chart.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -27,14 +28,6 @@ std::string TableOf(const std::string& run_folder) {
 }
 
 using Cells = std::vector<std::string>;
-
-Cells CellsOf(const std::string& line) {
-  Cells cells;
-  std::istringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
-  if (line.ends_with(',')) cells.emplace_back();
-  return cells;
-}
 
 struct Table {
   Cells columns;  // "step", "name" and the statistics

@@ -86,7 +86,7 @@ TEST_CASE("safetensors: types that arrays do not have are read as wider ones") {
 
 // Of the format's words, these have no array here: an unused one once made the file unreadable.
 TEST_CASE("safetensors: arrays of types that nothing holds are left, by name and with why") {
-  Runtime runtime(Naive(), nullptr);
+  Runtime runtime(NaiveOptions(), nullptr);
   for (const char* word : {"C64", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "F6_E2M3", "F6_E3M2"}) {
     CAPTURE(word);
     const std::string file =
@@ -104,7 +104,7 @@ TEST_CASE("safetensors: arrays of types that nothing holds are left, by name and
                                 "F32",
                                 word));
     CHECK(unread["u"] == "its element 18446744073709551615 is too large for int64");
-    CHECK(Says(ErrorOf(runtime, file), format("array 's': its elements are {}", word)));
+    CHECK(Says(ErrorOfSafetensors(runtime, file), format("array 's': its elements are {}", word)));
   }
   // Their places are checked like those of the others.
   UnreadArrays unread;
