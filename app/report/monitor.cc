@@ -22,6 +22,7 @@ namespace mxtrain::report {
 namespace {
 
 constexpr size_t kMostCurves = 12;
+constexpr size_t kMostWaiting = 10'000;  // rows
 
 std::string TableOf(const std::string& run_folder) {
   return run_folder + "/monitor.csv";
@@ -89,14 +90,19 @@ void MonitorRows::Add(int64_t step, const std::string& name, const TBlob& value)
   const std::vector<double> all = StatisticsOf(value);
   Row row{step, name, ""};
   for (const size_t column : columns_) row.values += format(",{}", all[column]);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   rows_.push_back(std::move(row));
+}
+
+size_t MonitorRows::waiting() const {
+  const MutexLock lock(mutex_);
+  return rows_.size();
 }
 
 std::string MonitorRows::Take() {
   std::vector<Row> rows;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     rows.swap(rows_);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
@@ -126,6 +132,10 @@ void MonitorListener::OnStart(const RunStart& start) {
     text += "\n";
   }
   WriteFileAtomically(TableOf(run_folder_), text);
+}
+
+void MonitorListener::OnStep(const StepEvent&) {
+  if (rows_->waiting() >= kMostWaiting) Write();
 }
 
 void MonitorListener::Write() {

@@ -8,10 +8,10 @@
 //
 // A resumed run continues the table and replaces the rows of steps that it repeats.
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "mxtrain/base/mutex.h"
 #include "mxtrain/train/events.h"
 #include "mxtrain/train/watch.h"
 
@@ -24,6 +24,7 @@ class MonitorRows {
   explicit MonitorRows(std::vector<std::string> statistics);
   const std::vector<std::string>& statistics() const { return statistics_; }
   void Add(int64_t step, const std::string& name, const TBlob& value);  // thread-safe
+  size_t waiting() const;  // rows since the last Take; thread-safe
   // The rows since the last call, by step and name, as text. Thread-safe.
   std::string Take();
 
@@ -34,15 +35,17 @@ class MonitorRows {
   };
   const std::vector<std::string> statistics_;
   std::vector<size_t> columns_;  // their places in StatisticNames()
-  std::mutex mutex_;
-  std::vector<Row> rows_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<Row> rows_ MXTRAIN_GUARDED_BY(mutex_);
 };
 
-// Writes the rows after each epoch and with each checkpoint, and at its end the curves.
+// Writes the rows after each epoch, with each checkpoint and when many wait, and at its end the
+// curves.
 class MonitorListener final : public TrainListener {
  public:
   MonitorListener(std::string run_folder, std::shared_ptr<MonitorRows> rows);
   void OnStart(const RunStart& start) override;
+  void OnStep(const StepEvent&) override;
   void OnEpoch(const EpochEvent&) override { Write(); }
   void OnSave(const SaveEvent&) override { Write(); }
   // Writes what is left, as that of the step that diverged. Throws kFileSystem.

@@ -44,8 +44,9 @@ endif()
 add_library(mxtrain_flags INTERFACE)
 target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual $<$<BOOL:${MXTRAIN_WERROR}>:-Werror>>)
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # It warns of headers whose types contain those of anonymous namespaces, and takes a source that is compiled with others for one.
-  target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  # A source that is compiled with others is no header, whose types should not contain those of anonymous namespaces, and its locals may be
+  # named like a constant of another.
+  target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage -Wno-shadow -Wshadow=local>)
 endif()
 if(MXTRAIN_SANITIZE)
   target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MXTRAIN_SANITIZE} -fno-sanitize-recover=all>)
