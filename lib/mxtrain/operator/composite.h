@@ -86,8 +86,8 @@ struct CompositeDefinition {
   std::function<int(const P&)> visible = {};  // leading outputs that a net sees; default: all
   // Checks the shapes of arguments and completes those that follow from others (gamma from data),
   // with UnifyShape; they may be unknown in part. Throws kConfig.
-  void (*complete)(const P&, std::vector<TShape>* in) = nullptr;
-  void (*lower)(const P&, Lowering& graph) = nullptr;
+  std::function<void(const P&, std::vector<TShape>* in)> complete = {};
+  std::function<void(const P&, Lowering& graph)> lower;
 };
 
 namespace detail {

@@ -22,7 +22,7 @@ struct BooleanMaskParam : Parameter<BooleanMaskParam> {
   }
 };
 
-void Complete(const BooleanMaskParam& param, std::vector<TShape>* in) {
+void CompleteBooleanMask(const BooleanMaskParam& param, std::vector<TShape>* in) {
   const TShape& data = (*in)[0];
   if (!data.has_rank()) return;
   if (data.ndim() == 0) Throw(ErrorKind::kConfig, "boolean_mask: the data have no axis");
@@ -33,7 +33,7 @@ void Complete(const BooleanMaskParam& param, std::vector<TShape>* in) {
   }
 }
 
-void Lower(const BooleanMaskParam& param, Lowering& g) {
+void LowerBooleanMask(const BooleanMaskParam& param, Lowering& g) {
   const auto chosen = g.WithScalar("_not_equal_scalar", g("BlockGrad", {g.argument(1)}), 0);
   // Those that are chosen first; of equal elements the first one comes first.
   const auto order =
@@ -52,6 +52,6 @@ MXTRAIN_OPERATOR(boolean_mask, registry) {
                  .description = "the rows where an index is not 0, up to a number, then zeros",
                  .aliases = {"_contrib_boolean_mask"},
                  .arguments = {"data", "index"},
-                 .complete = Complete,
-                 .lower = Lower});
+                 .complete = CompleteBooleanMask,
+                 .lower = LowerBooleanMask});
 }

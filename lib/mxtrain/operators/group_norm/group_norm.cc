@@ -8,7 +8,7 @@
 namespace mxtrain {
 namespace {
 
-void Complete(const GroupNormParam& param, std::vector<TShape>* in) {
+void CompleteGroupNorm(const GroupNormParam& param, std::vector<TShape>* in) {
   const TShape& data = (*in)[0];
   if (!data.has_rank()) return;
   if (data.ndim() < 3) {
@@ -30,7 +30,7 @@ void Complete(const GroupNormParam& param, std::vector<TShape>* in) {
   }
 }
 
-void Lower(const GroupNormParam& param, Lowering& g) {
+void LowerGroupNorm(const GroupNormParam& param, Lowering& g) {
   const TShape& data = g.shape(0);
   const int64_t groups = param.num_groups, inner = data[1] / groups * data.Product(2, data.ndim());
   const TShape grouped{data[0], groups, inner};
@@ -69,6 +69,6 @@ MXTRAIN_OPERATOR(group_norm, registry) {
        .arguments = {"data", "gamma", "beta"},
        .outputs = {"output", "mean", "std"},
        .visible = [](const GroupNormParam& param) { return param.output_mean_var ? 3 : 1; },
-       .complete = Complete,
-       .lower = Lower});
+       .complete = CompleteGroupNorm,
+       .lower = LowerGroupNorm});
 }

@@ -6,7 +6,7 @@
 namespace mxtrain {
 namespace {
 
-void Complete(const InstanceNormParam&, std::vector<TShape>* in) {
+void CompleteInstanceNorm(const InstanceNormParam&, std::vector<TShape>* in) {
   const TShape& data = (*in)[0];
   if (!data.has_rank()) return;
   if (data.ndim() < 3) {
@@ -18,7 +18,7 @@ void Complete(const InstanceNormParam&, std::vector<TShape>* in) {
     UnifyShape(TShape{data[1]}, &(*in)[i], "InstanceNorm", i == 1 ? "gamma" : "beta");
 }
 
-void Lower(const InstanceNormParam& param, Lowering& g) {
+void LowerInstanceNorm(const InstanceNormParam& param, Lowering& g) {
   const int ndim = g.shape(0).ndim();
   const auto normal = g("_NormalizeRows", {g.argument(0)},
                         {{"num_axes", params::Print(ndim - 2)}, {"eps", params::Print(param.eps)}});
@@ -35,6 +35,6 @@ MXTRAIN_OPERATOR(instance_norm, registry) {
       registry, {.name = "InstanceNorm",
                  .description = "normalizes every channel of every sample over its places",
                  .arguments = {"data", "gamma", "beta"},
-                 .complete = Complete,
-                 .lower = Lower});
+                 .complete = CompleteInstanceNorm,
+                 .lower = LowerInstanceNorm});
 }

@@ -22,7 +22,7 @@ struct L2NormalizationParam : Parameter<L2NormalizationParam> {
   }
 };
 
-void Complete(const L2NormalizationParam& param, std::vector<TShape>* in) {
+void CompleteL2Normalization(const L2NormalizationParam& param, std::vector<TShape>* in) {
   const TShape& data = (*in)[0];
   const int least = param.mode == kSpatial ? 3 : 2;
   if (data.has_rank() && data.ndim() < least) {
@@ -31,7 +31,7 @@ void Complete(const L2NormalizationParam& param, std::vector<TShape>* in) {
   }
 }
 
-void Lower(const L2NormalizationParam& param, Lowering& g) {
+void LowerL2Normalization(const L2NormalizationParam& param, Lowering& g) {
   std::vector<int64_t> axes;
   for (int i = param.mode == kSpatial ? 2 : 1; i < g.shape(0).ndim(); ++i) axes.push_back(i);
   if (param.mode == kChannel) axes = {1};
@@ -50,6 +50,6 @@ MXTRAIN_OPERATOR(l2_normalization, registry) {
   AddComposite<L2NormalizationParam>(
       registry, {.name = "L2Normalization",
                  .description = "divides by the Euclidean norm of a sample, its channels or places",
-                 .complete = Complete,
-                 .lower = Lower});
+                 .complete = CompleteL2Normalization,
+                 .lower = LowerL2Normalization});
 }

@@ -18,7 +18,7 @@ struct Gemm2Param : Parameter<Gemm2Param> {
   }
 };
 
-void Complete(const Gemm2Param&, std::vector<TShape>* in) {
+void CompleteLinalgGemm2(const Gemm2Param&, std::vector<TShape>* in) {
   const TShape &a = (*in)[0], &b = (*in)[1];
   if (!a.known() || !b.known()) return;
   bool agree = a.ndim() == b.ndim() && a.ndim() >= 2;
@@ -30,7 +30,7 @@ void Complete(const Gemm2Param&, std::vector<TShape>* in) {
   }
 }
 
-void Lower(const Gemm2Param& param, Lowering& g) {
+void LowerLinalgGemm2(const Gemm2Param& param, Lowering& g) {
   const TShape &a = g.shape(0), &b = g.shape(1);
   const int last = a.ndim() - 1;
   const auto matrices = [&](int argument, const TShape& shape) {
@@ -57,6 +57,6 @@ MXTRAIN_OPERATOR(linalg_gemm2, registry) {
                             .description = "the product of two matrices, or of two batches of them",
                             .aliases = {"_linalg_gemm2"},
                             .arguments = {"A", "B"},
-                            .complete = Complete,
-                            .lower = Lower});
+                            .complete = CompleteLinalgGemm2,
+                            .lower = LowerLinalgGemm2});
 }

@@ -27,7 +27,7 @@ struct SpatialTransformerParam : Parameter<SpatialTransformerParam> {
   }
 };
 
-void Complete(const SpatialTransformerParam& param, std::vector<TShape>* in) {
+void CompleteSpatialTransformer(const SpatialTransformerParam& param, std::vector<TShape>* in) {
   const TShape& size = param.target_shape;
   if (size.ndim() != 2 || size[0] < 1 || size[1] < 1) {
     Throw(ErrorKind::kConfig,
@@ -40,7 +40,7 @@ void Complete(const SpatialTransformerParam& param, std::vector<TShape>* in) {
   data[0] = loc[0];
 }
 
-void Lower(const SpatialTransformerParam& param, Lowering& g) {
+void LowerSpatialTransformer(const SpatialTransformerParam& param, Lowering& g) {
   const auto grid =
       g("GridGenerator", {g.argument(1)},
         {{"transform_type", "affine"}, {"target_shape", param.target_shape.ToTuple()}});
@@ -56,6 +56,6 @@ MXTRAIN_OPERATOR(spatial_transformer, registry) {
       registry, {.name = "SpatialTransformer",
                  .description = "images under an affine map of their pixels' places",
                  .arguments = {"data", "loc"},
-                 .complete = Complete,
-                 .lower = Lower});
+                 .complete = CompleteSpatialTransformer,
+                 .lower = LowerSpatialTransformer});
 }
