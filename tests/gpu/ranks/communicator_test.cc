@@ -18,7 +18,7 @@
 namespace mxtrain::cuda {
 namespace {
 
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 using Group = std::shared_ptr<ProcessGroup>;
 using test::ErrorsOf;
 

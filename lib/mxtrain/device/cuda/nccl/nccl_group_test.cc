@@ -14,7 +14,7 @@
 namespace mxtrain::cuda {
 namespace {
 
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 
 constexpr int kMembers = 2;
 
