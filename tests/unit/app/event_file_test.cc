@@ -111,7 +111,7 @@ TEST_CASE("an event file holds its version, then scalars and images, each framed
     EventFile file(dir.path("tb"), 300);
     file.AddScalar("train/loss", 300, 0.25);
     file.AddScalar("val/accuracy", int64_t{1} << 40, -1.5);
-    file.AddPng("samples", 7, io::EncodePng(io::Image{2, 3, 1, {0, 50, 100, 150, 200, 250}}));
+    file.AddPng("samples", 7, io::EncodePng(io::Image{2, 3, 1, {0, 50, 100, 150, 200, 250}, {}}));
     CHECK_THROWS_WITH(file.AddPng("other", 7, "no image"), "the image 'other' is not a PNG");
     file.Flush();
     path = file.path();

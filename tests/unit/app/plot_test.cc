@@ -143,7 +143,7 @@ TEST_CASE("an SVG contains the same shapes, with everything escaped") {
   Drawing drawing(40, 30);
   drawing.AddText({1, 2}, "a<b>&\"\xff\x01");
   drawing.AddBox({0, 0}, 10, 10, kBlue, 0.5, "tip & more");
-  drawing.AddImage({0, 0}, 4, 4, io::Image{1, 1, 3, {1, 2, 3}});
+  drawing.AddImage({0, 0}, 4, 4, io::Image{1, 1, 3, {1, 2, 3}, {}});
   const std::string svg = ToSvg(drawing);
   CHECK(svg.find("a&lt;b&gt;&amp;&quot;\uFFFD </text>") != std::string::npos);
   CHECK(svg.find("<title>tip &amp; more</title>") != std::string::npos);
