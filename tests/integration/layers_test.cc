@@ -204,13 +204,14 @@ bool IsInternal(const std::string& path) {
 std::optional<std::string> ProblemOfQuoted(
     const SourceFile& file, const std::string& header,
     const std::map<std::string, std::set<std::string>>& edges) {
-  if (header.starts_with("tests/support/"))
-    return file.is_test() ? std::nullopt : std::optional("only tests may see tests/support");
+  // The sources of tests/package are built outside the tree, and some also here.
+  if (header.starts_with("tests/support/") || header.starts_with("tests/package/"))
+    return file.is_test() ? std::nullopt : std::optional("only tests may see tests/");
   if (header.starts_with("app/"))
     return file.module == "app" ? std::nullopt
                                 : std::optional("the library may not see the program");
   if (!header.starts_with("mxtrain/"))
-    return "includes begin with mxtrain/, app/ or tests/support/";
+    return "includes begin with mxtrain/, app/, tests/support/ or tests/package/";
   if ((header.starts_with("mxtrain/device/cuda/") || header.ends_with(".cuh")) &&
       !OfGpu(file.path)) {
     return "the CUDA backend is in *_cuda.cu, *_cuda.cc, *_cudnn.cc, *.cuh and device/cuda";

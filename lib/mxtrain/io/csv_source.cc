@@ -153,7 +153,7 @@ class CsvSource final : public Source {
     }
     sheet->lines.push_back(line);
     sheet->numbers.push_back(static_cast<int64_t>(sheet->lines.size()));
-    AddRow(*sheet, cells);
+    AddCells(*sheet, cells);
   }
 
   // Fields of the columns named by the parameters, or of all columns.
@@ -169,7 +169,7 @@ class CsvSource final : public Source {
       warnings_.push_back(std::move(repeated));
   }
 
-  void AddRow(const Sheet& sheet, const std::vector<std::string_view>& cells) {
+  void AddCells(const Sheet& sheet, const std::vector<std::string_view>& cells) {
     if (&sheet == &sheet_ && key_column_) keys_.emplace_back(cells[*key_column_]);
     for (CsvField& field : fields_.fields) {
       if ((&sheet == &sheet_) == of_label_file(field)) continue;

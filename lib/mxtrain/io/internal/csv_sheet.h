@@ -23,7 +23,7 @@ struct Sheet {
   std::string Names(size_t most) const;
   // Names that several columns have, one sentence; empty if there are none.
   std::string RepeatedNames() const;
-  // Throws kData for a cell that is no number of float32, with what may be meant.
+  // Throws kData for a cell that float32 does not hold as a number, with what may be meant.
   [[noreturn]] void ThrowNoNumber(int64_t line, size_t column, std::string_view cell) const;
   // A column by its name or, without one, its number. Throws kConfig if there is none, kData if
   // there are two.
