@@ -61,8 +61,9 @@ plot::Chart ChartOf(const Table& table, size_t column, const std::vector<std::st
   std::map<std::string, size_t> series;
   for (const std::string& name : names) {
     if (series.size() == kMostCurves) break;
-    series[name] = chart.series.size();
-    chart.series.push_back({.name = name});
+    const size_t index = chart.series.size();
+    series[name] = index;
+    chart.series.push_back({.name = name, .dashed = index >= plot::kSeriesColours});
   }
   for (const Cells& cells : table.rows) {
     const auto found = series.find(cells[1]);

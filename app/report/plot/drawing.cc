@@ -11,8 +11,8 @@
 namespace mxtrain::plot {
 
 Colour SeriesColour(size_t i) {
-  static constexpr std::array kColours = {kBlue,   kVermilion, kGreen, kOrange,
-                                          kPurple, kSky,       kBlack};
+  static constexpr std::array<Colour, kSeriesColours> kColours = {
+      kBlue, kVermilion, kGreen, kOrange, kPurple, kSky, kBlack};
   return kColours[i % kColours.size()];
 }
 

@@ -25,7 +25,8 @@ inline constexpr Colour kBlack{0, 0, 0}, kWhite{255, 255, 255}, kGray{110, 110, 
     kGrid{225, 225, 225};
 inline constexpr Colour kBlue{0, 114, 178}, kVermilion{213, 94, 0}, kGreen{0, 158, 115},
     kOrange{230, 159, 0}, kSky{86, 180, 233}, kPurple{204, 121, 167}, kYellow{240, 228, 66};
-// The i-th colour for lines and bars; repeats after the seventh.
+// The i-th colour for lines and bars; the next after kSeriesColours is the first again.
+constexpr size_t kSeriesColours = 7;
 Colour SeriesColour(size_t i);
 // t from 0 (a) to 1 (b).
 Colour Between(Colour a, Colour b, double t);
