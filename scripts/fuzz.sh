@@ -5,8 +5,8 @@
 # New corpus inputs are kept in build/fuzz/corpus/TARGET and reused next time; crashing inputs are in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if ! command -v clang++ >/dev/null; then
-  echo "fuzz.sh: skipped: clang++ not found (packages clang, libclang-rt-14-dev and libomp-14-dev of Debian 12)"
+if ! command -v clang++-19 >/dev/null; then
+  echo "fuzz.sh: skipped: clang++-19 not found; run scripts/install_deps.sh --development"
   exit 0
 fi
 seconds=${1:-60}

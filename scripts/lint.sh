@@ -35,7 +35,7 @@ lint_tidy() {
     echo "lint.sh: tidy: skipped: MXTRAIN_TIDY_BASE is not set"
     return
   fi
-  program=$(tool clang-tidy 16)
+  program=$(tool clang-tidy 19)
   [[ -f $build/compile_commands.json ]] || { echo "lint.sh: tidy: $build is not configured" >&2; exit 1; }
   if [[ $base == all ]]; then
     files=$(sources 'lib/mxtrain/*.cc' 'app/*.cc')

@@ -3,7 +3,7 @@
 #
 # A module is a folder of lib/mxtrain. Its sources are all *.cc of the folder and of the named sub-folders that are not tests; they become
 # part of LIBRARY. DEPENDS are the only modules whose headers it may include: the list is written to modules.txt in the build folder, where
-# the layer test (tests/integration/layers_test.cc) reads it. LINKS are third-party libraries that only it uses.
+# the layer test (tests/sources/layers_test.cc) reads it. LINKS are third-party libraries that only it uses.
 # Its headers, but for those in internal/, are public: LIBRARY installs them (file set HEADERS), and the target
 # all_verify_interface_header_sets compiles each by itself.
 # A header-only module has no object library. Its *_test.cc files become the test executable test_<name>, which may use LINKS too.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What the documents name exists: files in backticks, functions beside the files of the tour, commands with their flags, configuration keys,
-# environment variables. The change log and the decisions tell of the past and do not count; tests/integration/vocabulary_test.cc follows links.
+# environment variables. The change log and the decisions tell of the past and do not count; tests/sources/vocabulary_test.cc follows links.
 . "$(dirname "$0")/common.sh"
 export COLUMNS=1000
 cd "$source_dir" || exit 1
@@ -10,7 +10,7 @@ files=$(mktemp)
 trap 'chmod -R u+w "$work"; rm -rf "$work" "$files"' EXIT
 find . -path ./build -prune -o -path ./.git -prune -o \( -type f -o -type d \) -print | sed 's|^\./||' >"$files"
 
-# --- files in backticks, by the end of their paths, but those of MXNet; tests/integration/layers_test.cc checks the table of packages, with headers of systems
+# --- files in backticks, by the end of their paths, but those of MXNet; tests/sources/layers_test.cc checks the table of packages, with headers of systems
 named=0
 for document in "${present[@]}"; do
   while read -r path; do

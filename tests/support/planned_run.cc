@@ -18,7 +18,6 @@ constexpr int kPoison = 0xff;
 PlannedRun::PlannedRun(Runtime& runtime, const executor::ExecGraph& graph,
                        const executor::MemoryPlan& plan, bool is_train, ValuesOf values)
     : runtime_(runtime),
-      graph_(graph),
       plan_(plan),
       values_(std::move(values)),
       reader_(graph, plan),

@@ -35,7 +35,6 @@ class PlannedRun {
   void RunKernels(const std::vector<int>& order, RunContext ctx);
 
   Runtime& runtime_;
-  const executor::ExecGraph& graph_;
   const executor::MemoryPlan& plan_;
   const ValuesOf values_;
   const PlanReader reader_;

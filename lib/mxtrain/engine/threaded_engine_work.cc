@@ -42,7 +42,7 @@ void ThreadedEngine::Complete(Claim* claim, ReadyList* ready) {
     case WorkKind::kSequenceOp:
       break;
   }
-  MXTRAIN_ASSERT(!"a function without workers became ready");
+  MXTRAIN_ASSERT(false && "a function without workers became ready");
 }
 
 // On the granting thread: the memory is free before the next function runs, and no worker is

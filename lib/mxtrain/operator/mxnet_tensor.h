@@ -15,6 +15,7 @@
 // (mxnet_kernel.h).
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "mxtrain/device/mxnet_stream.h"
@@ -56,9 +57,7 @@ struct Shape {
     return std::equal(shape_, shape_ + dimension, other.shape_);
   }
   operator TShape() const {
-    TShape shape(dimension, 0);
-    for (int axis = 0; axis < dimension; ++axis) shape[axis] = shape_[axis];
-    return shape;
+    return TShape(std::span<const int64_t>(shape_, dimension));
   }
 };
 inline Shape<1> Shape1(index_t a) {

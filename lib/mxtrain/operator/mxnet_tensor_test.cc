@@ -38,6 +38,7 @@ TEST_CASE("a TBlob has MXNet's names, and tensors of its elements") {
   CHECK(t.shape_ == mshadow::Shape3(2, 3, 4));
   CHECK(t[1][2][3] == 23);
   CHECK(t[1].shape_ == mshadow::Shape2(3, 4));
+  CHECK(TShape(t.shape_) == blob.shape_);
   CHECK(t.FlatTo2D().shape_ == mshadow::Shape2(6, 4));
   CHECK(blob.FlatTo2D<cpu, float>().shape_ == mshadow::Shape2(2, 12));
   CHECK_THROWS_WITH_AS((blob.get<cpu, 2, float>()),

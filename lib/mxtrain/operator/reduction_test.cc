@@ -29,7 +29,7 @@ struct LargestFold {
   static constexpr double kStart = -std::numeric_limits<double>::infinity();
   template <typename A>
   MXTRAIN_HD static A Step(A best, A x) {
-    return (x > best) | (x != x) ? x : best;
+    return ((x > best) | (x != x)) ? x : best;
   }
   template <typename A>
   MXTRAIN_HD static A Join(A a, A b) {

@@ -177,7 +177,7 @@ TEST_CASE_FIXTURE(Fixture, "lengths and steps that overflow are refused") {
   model.nodes = {Node("Slice", {"data", "zero", "zero", "zero", "step"}, "a"),
                  Node("Add", {"x", "a"}, "y")};
   CHECK(Message().find("a step is zero or too large") != std::string::npos);
-  CHECK(!MessageOf([huge] { Tensor{ElementType::kFloat, {0, huge}, ""}.Size(); }).empty());
+  CHECK(!MessageOf([] { Tensor{ElementType::kFloat, {0, huge}, ""}.Size(); }).empty());
 }
 
 TEST_CASE_FIXTURE(Fixture, "a shape computed from the batch is any batch") {

@@ -52,7 +52,7 @@ struct Max {
   static constexpr double kStart = -std::numeric_limits<double>::infinity();
   template <typename A>
   MXTRAIN_HD static A Step(A best, A x) {
-    return (x > best) | (x != x) ? x : best;
+    return ((x > best) | (x != x)) ? x : best;
   }
   template <typename A>
   MXTRAIN_HD static A Join(A a, A b) {
@@ -66,7 +66,7 @@ struct Min : Max {
   static constexpr double kStart = std::numeric_limits<double>::infinity();
   template <typename A>
   MXTRAIN_HD static A Step(A best, A x) {
-    return (x < best) | (x != x) ? x : best;
+    return ((x < best) | (x != x)) ? x : best;
   }
   template <typename A>
   MXTRAIN_HD static A Join(A a, A b) {

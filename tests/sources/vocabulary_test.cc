@@ -56,7 +56,7 @@ bool IsText(const fs::path& path) {
 }
 
 bool IsExempt(const std::string& path) {
-  return path.starts_with("tests/fuzz/corpus") || path == "tests/integration/vocabulary_test.cc";
+  return path.starts_with("tests/fuzz/corpus") || path == "tests/sources/vocabulary_test.cc";
 }
 
 std::vector<fs::path> AllTexts() {
