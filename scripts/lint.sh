@@ -3,7 +3,7 @@
 # Checks the sources without building them.
 #   scripts/lint.sh            all of: format threads docs tidy
 #   scripts/lint.sh PART...    format    clang-format of every C++ and CUDA file (--fix PART formats them)
-#                              threads   clang's thread-safety analysis (scripts/thread_safety.sh)
+#                              threads   Clang's thread-safety analysis of what the sanitizer builds do not compile (scripts/thread_safety.sh)
 #                              docs      Doxygen over the public headers, without a warning; writes build/doxygen/html
 #                              tidy      clang-tidy of the .cc files that differ from the commit MXTRAIN_TIDY_BASE; MXTRAIN_TIDY_BASE=all:
 #                                        of every one. Needs a configured build folder (MXTRAIN_TIDY_BUILD, default build/dev)
@@ -45,10 +45,8 @@ lint_tidy() {
   # What this build does not compile (the CUDA backend, the other version of oneDNN) has no flags to read it with.
   files=$(for file in $files; do if grep -q "\"file\": \"[^\"]*/$file\"" "$build/compile_commands.json"; then echo "$file"; fi; done)
   [[ -n $files ]] || return 0
-  # The compiler's own warnings are the build's affair. With OpenMP clang refuses lambdas that capture structured bindings; omp.h comes
-  # with the default version of clang only.
-  xargs -P "$jobs" -n 4 "$program" -p "$build" --quiet --extra-arg=-Wno-everything --extra-arg=-fno-openmp \
-    --extra-arg="-idirafter$(clang -print-resource-dir)/include" <<<"$files" 2>/dev/null
+  # The compiler's own warnings are the build's affair.
+  xargs -P "$jobs" -n 4 "$program" -p "$build" --quiet --extra-arg=-Wno-everything <<<"$files" 2>/dev/null
 }
 
 parts=()

@@ -5,7 +5,8 @@
 #   scripts/nightly.sh            all parts, in this order; goes on after one that fails, and exits with 1 at the end
 #   scripts/nightly.sh PART...    full        test.sh --full with every request of an operator's case, float64 too, 1000 programs of the engine
 #                                             and 100 random nets of the executor under each sanitizer
-#                                 includes    a build without oneDNN, ONNX and curl, each source by itself
+#                                 teams       every request of an operator's case on teams, under AddressSanitizer
+#                                 includes    a build without oneDNN, ONNX and curl, each source and each public header by itself
 #                                 faults      every operation on files fails once (tests/cli/faults_test.sh)
 #                                 fuzz        libFuzzer, ten minutes a target (MXTRAIN_FUZZ_SECONDS)
 #                                 mutations   every fault of tests/mutations must turn its tests red
@@ -17,9 +18,14 @@ cd "$(dirname "$0")/.."
 nightly_full() {
   MXTRAIN_CASE_TRIALS=1 MXTRAIN_CASE_FLOAT64=1 MXTRAIN_ENGINE_PROGRAMS=1000 MXTRAIN_RANDOM_NETS=100 scripts/test.sh --full
 }
+nightly_teams() {
+  cmake --preset asan
+  ninja -C build/asan --quiet test_operators_teams
+  ctest --test-dir build/asan --output-on-failure -R '^test_operators_teams$' --timeout 14400
+}
 nightly_includes() {
   cmake -S . -B build/plain -G Ninja -DCMAKE_BUILD_TYPE=Debug -DMXTRAIN_WITH_ONEDNN=OFF -DMXTRAIN_WITH_ONNX=OFF -DMXTRAIN_WITH_CURL=OFF
-  ninja -C build/plain --quiet
+  ninja -C build/plain --quiet all all_verify_interface_header_sets
 }
 nightly_faults() {
   cmake --preset release
@@ -45,7 +51,7 @@ nightly_cuda() {
   scripts/package.sh --cuda
 }
 
-all=(full includes faults fuzz mutations tidy cuda)
+all=(full teams includes faults fuzz mutations tidy cuda)
 parts=("$@")
 [[ ${#parts[@]} -gt 0 ]] || parts=("${all[@]}")
 for part in "${parts[@]}"; do

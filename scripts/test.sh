@@ -31,22 +31,23 @@ build() {
   ninja -C "build/$preset" -j "$jobs" --quiet "$@"
 }
 
-# A sample of what scripts/nightly.sh runs: of the requests of an operator's case one in three, 60 of 1000 programs of the engine and 20 of
-# the executor's random nets. The release build below runs every one of them without a sanitizer.
+# A sample of what scripts/nightly.sh runs: of the requests of an operator's case one in eight, 60 of 1000 programs of the engine and 8 of
+# the executor's random nets. The release build below runs every one of them without a sanitizer. Kernels on teams are the same loops as the
+# CPU's: under a sanitizer they run in `nightly.sh teams`.
 # A test requests more memory than exists; under both sanitizers that must return a null pointer.
 sanitized() {
   local preset=$1
   shift
   stage "$preset: tests"
   ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1 \
-    OMP_WAIT_POLICY=passive MXTRAIN_CASE_FLOAT64="${MXTRAIN_CASE_FLOAT64:-0}" MXTRAIN_CASE_TRIALS="${MXTRAIN_CASE_TRIALS:-3}" \
-    MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-20}" \
+    OMP_WAIT_POLICY=passive MXTRAIN_CASE_FLOAT64="${MXTRAIN_CASE_FLOAT64:-0}" MXTRAIN_CASE_TRIALS="${MXTRAIN_CASE_TRIALS:-8}" \
+    MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-8}" \
     ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" "$@"
 }
 
 if [[ $full -eq 1 ]]; then
   build asan doctests
-  sanitized asan -L 'unit|integration'
+  sanitized asan -L 'unit|integration' -E '^test_operators_teams$'
   # Only modules with their own threads. One thread per OpenMP team, since the runtime is not instrumented and its barriers look like races.
   threaded=(base device engine ndarray executor kvstore io train)
   build tsan "${threaded[@]/#/test_}"
@@ -57,8 +58,6 @@ build release
 if [[ $full -eq 1 ]]; then
   stage "lint"
   scripts/lint.sh
-  stage "headers"
-  ninja -C build/release -j "$jobs" --quiet all_verify_interface_header_sets  # each public header by itself
   if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
     # Files without CUDA come from the compiler cache: release has just compiled them.
     build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_gpu_operators test_cuda test_gpu_ranks
