@@ -16,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 nightly_full() {
-  MXTRAIN_CASE_TRIALS=1 MXTRAIN_CASE_FLOAT64=1 MXTRAIN_ENGINE_PROGRAMS=1000 MXTRAIN_RANDOM_NETS=100 scripts/test.sh --full
+  MXTRAIN_CASE_TRIALS=1 MXTRAIN_CASE_TYPES=1 MXTRAIN_CASE_FLOAT64=1 MXTRAIN_CONFIGS=1 MXTRAIN_ENGINE_PROGRAMS=1000 MXTRAIN_RANDOM_NETS=100 scripts/test.sh --full
 }
 nightly_teams() {
   cmake --preset asan

@@ -13,6 +13,7 @@
 #include "mxtrain/base/format.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "tests/support/lowered_pass.h"
+#include "tests/support/sample.h"
 
 namespace mxtrain::test {
 namespace {
@@ -24,16 +25,18 @@ class Examiner {
 
   CaseReport Examine() {
     for (const DType type : case_.types) {
-      if (!IsLeftOut(type)) ExamineNumbers(on_.MakeNumbers({type}));
+      const bool first = type == case_.types.front();
+      if (!IsLeftOut(type) && (first || TypeHasItsTurn())) ExamineNumbers(on_.MakeNumbers({type}));
     }
     more_types_ = true;
     for (const CaseTypes& types : MoreTypes()) {
+      if (!TypeHasItsTurn()) continue;
       if (const auto numbers = NumbersIfTaken(types)) ExamineNumbers(*numbers);
     }
     more_types_ = false;
     for (const DType type : {DType::kUint8, DType::kInt32, DType::kInt64}) {
-      if (std::find(case_.types.begin(), case_.types.end(), type) == case_.types.end())
-        ExamineIntegers(type);
+      const bool own = std::count(case_.types.begin(), case_.types.end(), type) > 0;
+      if (!own && TypeHasItsTurn()) ExamineIntegers(type);
     }
     return std::move(report_);
   }
@@ -46,13 +49,15 @@ class Examiner {
     const bool also = std::count(case_.types.begin(), case_.types.end(), DType::kFloat32) > 0;
     return type == DType::kFloat64 && also && wanted && std::string_view(wanted) == "0";
   }
-  // MXTRAIN_CASE_TRIALS=N: for builds with sanitizers, which run one of N of the requests beside
-  // the first; every kind of request has its turn, since the count goes on from case to case.
-  static bool HasItsTurn() {
-    static const char* const every = std::getenv("MXTRAIN_CASE_TRIALS");
-    static const int period = every ? std::max(1, std::atoi(every)) : 1;
-    static int count = 0;
-    return count++ % period == 0;
+  // Of the types and of the requests beside the first some have their turn; since the counts go on
+  // from case to case, every kind does.
+  static bool TypeHasItsTurn() {
+    static Turns turns("MXTRAIN_CASE_TYPES");
+    return turns.Next();
+  }
+  static bool TrialHasItsTurn() {
+    static Turns turns("MXTRAIN_CASE_TRIALS");
+    return turns.Next();
   }
   std::vector<CaseTypes> MoreTypes() const;
   std::optional<CaseNumbers> NumbersIfTaken(const CaseTypes& types) const;
@@ -274,7 +279,7 @@ void Examiner::ExamineOffer(const PassSetup& setup, const CaseNumbers& n, const 
   }
   const std::string where = where_;
   for (const PassTrial& trial : Trials(n, *plan, base)) {
-    if (!HasItsTurn()) continue;
+    if (!TrialHasItsTurn()) continue;
     where_ = format("{}, {}", where, trial.what);
     Pass pass(setup, trial);
     if (pass.Plan()) {
