@@ -16,7 +16,7 @@ packages=(
   libopenmpi-dev libmpich-dev
 )
 
-# Clang 19 compiles what sanitizers watch: in half of GCC's time, and unlike Debian 12's default version all of C++20 that stands here.
+# Clang 19 compiles what AddressSanitizer watches: in half of GCC's time, and unlike Debian 12's default version all of C++20 that stands here.
 development=(git openmpi-bin mpich clang-19 clang-tidy-19 libclang-rt-19-dev libomp-19-dev clang-format doxygen python3-yaml python3-jsonschema)
 
 case ${1:-} in

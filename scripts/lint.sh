@@ -3,7 +3,7 @@
 # Checks the sources without building them.
 #   scripts/lint.sh            all of: format threads docs tidy
 #   scripts/lint.sh PART...    format    clang-format of every C++ and CUDA file (--fix PART formats them)
-#                              threads   Clang's thread-safety analysis of what the sanitizer builds do not compile (scripts/thread_safety.sh)
+#                              threads   Clang's thread-safety analysis of what no build with Clang compiles (scripts/thread_safety.sh)
 #                              docs      Doxygen over the public headers, without a warning; writes build/doxygen/html
 #                              tidy      clang-tidy of the .cc files that differ from the commit MXTRAIN_TIDY_BASE; MXTRAIN_TIDY_BASE=all:
 #                                        of every one. Needs a configured build folder (MXTRAIN_TIDY_BUILD, default build/dev)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Checks with Clang that members are used under the locks that guard them (lib/mxtrain/base/mutex.h).
-#   scripts/thread_safety.sh [FILE.cc...]    by default those that the presets asan and tsan, whose compiler checks the others, do not build
+#   scripts/thread_safety.sh [FILE.cc...]    by default those that the preset asan, whose compiler checks the others, does not build
 # Ends with 1 if a file violates an annotation. Needs no build; without clang++-19, and without CUDA's headers for what includes them, it says what
 # it has skipped.
 set -euo pipefail

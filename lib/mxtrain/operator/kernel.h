@@ -64,7 +64,8 @@ MXTRAIN_HD inline auto Plus(A a, B b) {
 }
 
 // The value as an element of an array. 16-bit floats are made from float. What an integer type does
-// not hold becomes what the processor makes of it, as in MXNet; a sanitizer does not mind that here.
+// not hold becomes what the processor makes of it, as in MXNet; a sanitizer does not mind that
+// here.
 template <typename T, typename V>
 MXTRAIN_CLANG_ATTRIBUTE(no_sanitize("float-cast-overflow"))
 MXTRAIN_HD inline T ElementOf(V value) {

@@ -56,9 +56,7 @@ struct Shape {
   bool operator==(const Shape& other) const {
     return std::equal(shape_, shape_ + dimension, other.shape_);
   }
-  operator TShape() const {
-    return TShape(std::span<const int64_t>(shape_, dimension));
-  }
+  operator TShape() const { return TShape(std::span<const int64_t>(shape_, dimension)); }
 };
 inline Shape<1> Shape1(index_t a) {
   return {{a}};
