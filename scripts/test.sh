@@ -31,7 +31,7 @@ build() {
   ninja -C "build/$preset" -j "$jobs" --quiet "$@"
 }
 
-# A sample of what scripts/nightly.sh runs: of the requests of an operator's case one in eight and of its types one in four, 60 of 1000 programs of
+# A sample of what scripts/nightly.sh runs: of the requests of an operator's case one in 16 and of its types one in eight, 60 of 1000 programs of
 # the engine, 8 of the executor's random nets, every fifth configuration. The release build below runs every one of them without a sanitizer. Kernels on teams are the same loops as the
 # CPU's: under a sanitizer they run in `nightly.sh teams`.
 # A test requests more memory than exists; under both sanitizers that must return a null pointer.
@@ -40,8 +40,8 @@ sanitized() {
   shift
   stage "$preset: tests"
   ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1 \
-    OMP_WAIT_POLICY=passive MXTRAIN_CASE_FLOAT64="${MXTRAIN_CASE_FLOAT64:-0}" MXTRAIN_CASE_TRIALS="${MXTRAIN_CASE_TRIALS:-8}" \
-    MXTRAIN_CASE_TYPES="${MXTRAIN_CASE_TYPES:-4}" MXTRAIN_CONFIGS="${MXTRAIN_CONFIGS:-5}" \
+    OMP_WAIT_POLICY=passive MXTRAIN_CASE_FLOAT64="${MXTRAIN_CASE_FLOAT64:-0}" MXTRAIN_CASE_TRIALS="${MXTRAIN_CASE_TRIALS:-16}" \
+    MXTRAIN_CASE_TYPES="${MXTRAIN_CASE_TYPES:-8}" MXTRAIN_CONFIGS="${MXTRAIN_CONFIGS:-5}" \
     MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-8}" \
     ctest --test-dir "build/$preset" --output-on-failure -j "$jobs" "$@"
 }
