@@ -3,8 +3,8 @@
 # What takes hours: everything of which `scripts/test.sh --full` runs a sample, and checks that it leaves to the night. A machine with two
 # cores takes some eight hours.
 #   scripts/nightly.sh            all parts, in this order; goes on after one that fails, and exits with 1 at the end
-#   scripts/nightly.sh PART...    full        test.sh --full with every request of an operator's case, float64 too, 1000 programs of the engine
-#                                             and 100 random nets of the executor under each sanitizer
+#   scripts/nightly.sh PART...    full        test.sh --full with every request and type of an operator's case, 1000 programs of the engine,
+#                                             100 random nets of the executor and every configuration under each sanitizer
 #                                 teams       every request of an operator's case on teams, under AddressSanitizer
 #                                 includes    a build without oneDNN, ONNX and curl, each source and each public header by itself
 #                                 faults      every operation on files fails once (tests/cli/faults_test.sh)
@@ -16,7 +16,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 nightly_full() {
-  MXTRAIN_CASE_TRIALS=1 MXTRAIN_CASE_TYPES=1 MXTRAIN_CASE_FLOAT64=1 MXTRAIN_CONFIGS=1 MXTRAIN_ENGINE_PROGRAMS=1000 MXTRAIN_RANDOM_NETS=100 scripts/test.sh --full
+  MXTRAIN_CASE_TRIALS=1 MXTRAIN_CASE_TYPES=1 MXTRAIN_CASE_FLOAT64=1 MXTRAIN_CONFIGS=1 MXTRAIN_ENGINE_PROGRAMS=1000 \
+    MXTRAIN_RANDOM_NETS=100 scripts/test.sh --full
 }
 nightly_teams() {
   cmake --preset asan

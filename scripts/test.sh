@@ -31,9 +31,9 @@ build() {
   ninja -C "build/$preset" -j "$jobs" --quiet "$@"
 }
 
-# A sample of what scripts/nightly.sh runs: of the requests of an operator's case one in 16 and of its types one in eight, 60 of 1000 programs of
-# the engine, 8 of the executor's random nets, every fifth configuration. The release build below runs every one of them without a sanitizer. Kernels on teams are the same loops as the
-# CPU's: under a sanitizer they run in `nightly.sh teams`.
+# A sample of what scripts/nightly.sh runs: of the requests of an operator's case one in 16 and of its types one in eight, 60 of 1000 programs
+# of the engine, 8 of the executor's random nets, every fifth configuration. The release build below runs every one of them without a
+# sanitizer. Kernels on teams are the same loops as the CPU's: under a sanitizer they run in `nightly.sh teams`.
 # A test requests more memory than exists; under both sanitizers that must return a null pointer.
 sanitized() {
   local preset=$1

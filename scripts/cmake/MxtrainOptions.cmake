@@ -44,8 +44,8 @@ endif()
 add_library(mxtrain_flags INTERFACE)
 target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual $<$<BOOL:${MXTRAIN_WERROR}>:-Werror>>)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  # The builds of AddressSanitizer: what Clang alone sees, the locks of base/mutex.h among it. Conversions and shadows are left to GCC, which means less
-  # by them; GCC's pragmas for loops and what its library deprecates are not ours.
+  # The builds of AddressSanitizer: what Clang alone sees, the locks of base/mutex.h among it. Conversions and shadows are left to GCC, which
+  # means less by them; GCC's pragmas for loops and what its library deprecates are not ours.
   target_compile_options(mxtrain_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas -Wno-deprecated-declarations
     -Werror=thread-safety -Wthread-safety-beta -Werror=thread-safety-beta>)
 else()

@@ -17,8 +17,8 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/operator_case.h"
 #include "tests/support/plan_reader.h"
-#include "tests/support/sample.h"
 #include "tests/support/small_nets.h"
+#include "tests/support/turns.h"
 
 namespace mxtrain::test {
 namespace {

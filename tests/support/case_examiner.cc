@@ -13,7 +13,7 @@
 #include "mxtrain/base/format.h"
 #include "mxtrain/device/blocked_layout.h"
 #include "tests/support/lowered_pass.h"
-#include "tests/support/sample.h"
+#include "tests/support/turns.h"
 
 namespace mxtrain::test {
 namespace {

@@ -35,7 +35,7 @@ TEST_CASE("of two branches the one that needs more memory runs first, however th
 
 // Of 200,000 nodes: with a recursion anywhere the stack overflows.
 TEST_CASE("a long chain binds, runs forward and backward, and is destroyed") {
-  constexpr int kLength = 100'000;
+  constexpr int kLength = 200'000;
   RuntimeOptions options;
   options.threads = 1;
   Runtime runtime(options, BuiltinOperators());

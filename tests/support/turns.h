@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Samples, for builds with sanitizers, in which everything takes ten times as long.
+// Which of many are run where all take too long: in builds with sanitizers.
 #include <algorithm>
 #include <cstdlib>
 
