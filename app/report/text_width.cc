@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kMostColumns = 110;  // of a paragraph: longer lines are hard to follow
 constexpr size_t kLeastText = 24;     // columns that are left for the text of a last column
+constexpr size_t kBelow = 6;          // of a last column without room, below what it belongs to
 constexpr size_t kCodeIndent = 4;
 constexpr std::string_view kProgram = "mxtrain ";
 
@@ -62,7 +63,14 @@ std::optional<Continuation> ContinuationOf(std::string_view line, size_t columns
 void AppendFitted(std::string_view line, size_t columns, std::string* out) {
   const auto whole = [&] { out->append(line).append("\n"); };
   if (Width(line) <= columns) return whole();
-  const std::optional<Continuation> next = ContinuationOf(line, columns);
+  std::optional<Continuation> next = ContinuationOf(line, columns);
+  std::string moved;
+  const size_t indent = line.find_first_not_of(' ');
+  const bool is_column = next && next->before.size() == indent;
+  if (is_column && indent > kBelow && indent + kLeastText > columns) {
+    next->before = std::string(kBelow, ' ');
+    line = moved = next->before + std::string(line.substr(indent));
+  }
   if (!next || Width(next->before) + kLeastText > columns) return whole();
   const size_t room = columns - next->behind.size();
   // Blanks within a line are kept, so that its columns stay where they are.

@@ -16,10 +16,10 @@ std::optional<size_t> ColumnsOf(int descriptor);
 size_t HelpColumns();
 
 // Breaks longer lines at blanks. What continues a line stands below the text of its last column
-// ("  -q,--quiet  no messages"), or is indented by four more. Commands ("  mxtrain ...") continue
-// with a backslash, comments behind them ("  mxtrain nets  # ...") with "# ". A word that is longer
-// than a line stays whole, and so do lines of code: those indented by exactly four, and others that
-// are no commands.
+// ("  -q,--quiet  no messages"), or is indented by four more; a column that leaves no room begins
+// below its line. Commands ("  mxtrain ...") continue with a backslash, comments behind them ("
+// mxtrain nets  # ...") with "# ". A word that is longer than a line stays whole, and so do lines
+// of code: those indented by exactly four, and others that are no commands.
 std::string Fitted(std::string_view text, size_t columns);
 
 // The same, of text in paragraphs: lines without indentation are joined first, up to a blank or an

@@ -38,6 +38,12 @@ TEST_CASE("help: long lines continue below the text of their last column") {
   CHECK(Fitted("                 the rest of a description that is too long itself\n", 50) ==
         "                 the rest of a description that is\n"
         "                 too long itself\n");
+  CHECK(Fitted("                              the rest of a description that is too long\n", 50) ==
+        "      the rest of a description that is too long\n");
+  CHECK(Fitted("                              the rest of a description that is too long itself\n",
+               50) ==
+        "      the rest of a description that is too long\n"
+        "      itself\n");
   CHECK(Fitted("  train.key (text: with a long explanation of what it is for)\n", 50) ==
         "  train.key (text: with a long explanation of what\n"
         "      it is for)\n");
