@@ -129,7 +129,8 @@ void TestOn(Context ctx, std::shared_ptr<const OperatorRegistry> registry, Backe
 const OperatorRegistry& TestRegistry();
 Backend& TestBackend();
 
-// Whether a CPU kernel ran the case in any of its types. True if RunCase uses another device.
+// Whether a CPU kernel ran the case in any of its types. True if RunCase uses another device. Ask
+// of cases of one type: of more, a build with sanitizers may take the first alone.
 bool KernelRan(const CaseReport& report, const std::string& kernel);
 
 // Helpers for references.

@@ -445,7 +445,9 @@ TEST_CASE("Pooling: inference, narrow types, no images") {
        {PoolingNet{.data = {1, 2, 4, 24}, .kernel = {2, 2}, .stride = {2, 2}},
         PoolingNet{.data = {1, 9, 5, 7}, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}}}) {
     c = PoolingCase("narrow maxima", net);
-    c.types = {DType::kFloat16, DType::kBfloat16};
+    c.types = {DType::kFloat16};
+    RunCase(c);
+    c.types = {DType::kBfloat16};
     CHECK(KernelRan(RunCase(c), "simd"));
   }
   RunCase(PoolingCase("no images", {.data = {0, 2, 4, 4}, .kernel = {2, 2}}));
