@@ -30,14 +30,6 @@ std::vector<std::string> Targets(const Symbol& net) {
   return targets;
 }
 
-// 0: the data say how many.
-int64_t ClassesOfFormat(std::string_view source) {
-  for (const io::SourceInfo& info : io::ListSources()) {
-    if (info.name == source) return info.num_classes;
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
@@ -48,7 +40,7 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
   CheckColumns(c);
   source = Make(c, ParamsOf(validation));
   if (!validation) class_names_ = source->class_names();
-  if (!validation && c.source == "csv") CompleteTable();
+  if (!validation && IsTable(c)) CompleteTable();
   if (validation && HoldsOut()) return source;  // the training set has reported the warnings
   for (const std::string& text : source->notes()) session_.console.Message(LogLevel::kInfo, text);
   for (const std::string& text : source->remarks())
@@ -59,12 +51,13 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
 std::optional<int64_t> DataSets::CountClasses() {
   const config::SourceConfig& c = config().data.train;
   int64_t classes = 0;
-  if (c.source == "csv") {
+  const io::SourceKind* const kind = io::Sources().Find(c.source);
+  if (kind && kind->is_table) {
     RequirePath(c);
     if (const auto labels = LabelParams(c, config().net.inputs))
       classes = Make(c, *labels)->num_classes();
-  } else if (!std::filesystem::exists(c.path) && ClassesOfFormat(c.source) > 0) {
-    classes = ClassesOfFormat(c.source);  // `plan` needs no data
+  } else if (kind && kind->num_classes > 0 && !std::filesystem::exists(c.path())) {
+    classes = kind->num_classes;  // `plan` needs no data
   } else {
     Open(false);
     classes = static_cast<int64_t>(class_names_.size());
@@ -95,7 +88,7 @@ const config::SourceConfig& DataSets::ConfigOf(bool validation) const {
 
 Kwargs DataSets::ParamsOf(bool validation) const {
   Kwargs kwargs = SourceParams(ConfigOf(validation), session_.net, class_names_);
-  if (ConfigOf(validation).source == "csv")
+  if (IsTable(ConfigOf(validation)))
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;
   const config::SourceConfig& val = config().data.val;
@@ -131,18 +124,19 @@ config::Place DataSets::PlaceOfError(const config::SourceConfig& c, const std::s
     }
   }
   const std::string set = &c == &config().data.val ? "data.val." : "data.train.";
-  for (const char* key : {"delimiter", "label_delim"}) {
-    if (what.find(format("{} = '", key)) != std::string::npos)
+  for (const auto& [key, text] : c.params) {
+    if (what.find(format("{} = '", key)) != std::string::npos && session_.loaded.PlaceOf(set + key))
       return session_.loaded.PlaceOf(set + key);
   }
   return c.place;
 }
 
 void DataSets::RequirePath(const config::SourceConfig& c) const {
-  if (std::filesystem::exists(c.path)) return;
-  const std::string guess = config::DidYouMeanFile(c.path);
+  const std::string path = c.path();
+  if (std::filesystem::exists(path)) return;
+  const std::string guess = config::DidYouMeanFile(path);
   Throw(ErrorKind::kData, "{}: {} does not exist{}", session_.diagnostics.sources().Where(c.place),
-        c.path,
+        path,
         guess.empty() ? "; paths are relative to the file that names them, on the command line to "
                         "the working folder"
                       : guess);
@@ -150,7 +144,7 @@ void DataSets::RequirePath(const config::SourceConfig& c) const {
 
 // Every input of the net must have columns before a table can be read.
 void DataSets::CheckColumns(const config::SourceConfig& c) const {
-  if (c.source != "csv") return;
+  if (!IsTable(c)) return;
   const config::Net& net = session_.net;
   std::vector<std::string> names;
   for (const config::Column& column : c.columns) names.push_back(column.input);
@@ -192,7 +186,8 @@ void DataSets::CompleteTable() {
   const std::vector<std::string> targets = Targets(session_.net.symbol);
   CheckTargets(targets);
   const bool standardizes = config().data.train.normalize == "auto";
-  const bool fills = ConfigOf(false).missing == "mean" || ConfigOf(true).missing == "mean";
+  const bool fills = ConfigOf(false).Param("missing") == "mean" ||
+                     ConfigOf(true).Param("missing") == "mean";
   std::vector<std::string> fields, means, stds;
   for (const io::FieldSpec& field : training_->data_fields()) {
     if (field.kind == io::FieldKind::kValues && (standardizes || fills))
@@ -208,7 +203,7 @@ void DataSets::CompleteTable() {
   }
   table_params_.emplace_back("field_means", params::Print(means));
   if (standardizes) table_params_.emplace_back("field_stds", params::Print(stds));
-  training_ = io::MakeSource("csv", ParamsOf(false));
+  training_ = io::MakeSource(config().data.train.source, ParamsOf(false));
   if (!standardizes) return;
   session_.console.Message(
       LogLevel::kInfo,
@@ -220,7 +215,7 @@ void DataSets::CompleteTable() {
 }
 
 void DataSets::CheckTargets(const std::vector<std::string>& targets) const {
-  const PipelineSpec table{"csv", table_params_, {}, {}};
+  const PipelineSpec table{config().data.train.source, table_params_, {}, {}};
   for (const std::string& target : targets) {
     const std::vector<std::string> classes = table.ClassesOf(target);
     if (classes.empty()) continue;

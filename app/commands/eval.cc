@@ -242,15 +242,6 @@ class Eval final : public Command {
       WarnOfOtherData(model, *source, console);
       return source;
     }
-    static constexpr std::pair<const char*, const char*> kSets[] = {
-        {"t10k-labels-idx1-ubyte", "mnist"},
-        {"t10k-labels-idx1-ubyte.gz", "mnist"},
-        {"test_batch.bin", "cifar10"},
-        {"test.bin", "cifar100"}};
-    for (const auto& [file, source] : kSets) {
-      if (fs::exists(fs::path(data_) / file))
-        return io::MakeSource(source, {{"path", data_}, {"split", "test"}});
-    }
     if (data_ != "-" && !fs::exists(data_))
       Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", data_,
             config::DidYouMeanFile(data_));
@@ -262,17 +253,12 @@ class Eval final : public Command {
       return source;
     }
     root_ = io::RootOf({{"path", data_}});
-    const bool list = data_ == "-" || !fs::is_directory(data_);
-    if (list && spec.source == "csv")
+    const io::RecognizedSource found =
+        io::RecognizeSource(data_ == "-" ? "/dev/stdin" : data_, spec.source);
+    if (spec.IsTable() && !found.recognition.certain && !fs::is_directory(data_))
       return io::MakeSource(spec.source, spec.TableParams(data_, /*with_labels=*/true));
-    Kwargs kwargs{{"path", data_ == "-" ? "/dev/stdin" : data_}};
-    if (list && !fs::is_regular_file(data_)) kwargs.emplace_back("root", ".");
-    if (!model.info.class_names.empty())
-      kwargs.emplace_back("classes", params::Print(model.info.class_names));
-    for (const auto& [key, value] : spec.source_params) {
-      if (list && key == "label_delim") kwargs.emplace_back(key, value);
-    }
-    return io::MakeSource(list ? "list" : "image_folder", kwargs);
+    return io::MakeSource(found.kind->name, spec.ParamsOfOther(found, model.info.class_names,
+                                                               /*with_labels=*/true));
   }
 
   // The data of the model's run, if it still exists.

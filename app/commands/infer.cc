@@ -145,7 +145,9 @@ class Infer final : public Command {
     if (!of_arrays_) {
       const bool table = IsTable(spec, console);
       CheckKind(table, spec.NeedsTable());
-      net.source = table ? OpenTable(spec, model, console) : OpenImages(console);
+      net.source = table ? OpenTable(spec, model) : OpenExamples(spec);
+      if (!net.source) net.source = OpenImages(console);
+      if (net.source) TellOf(*net.source, console);
     }
     const std::vector<std::string> names = NamesOf(net.source.get(), spec);
     const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), places, console);
@@ -323,7 +325,7 @@ class Infer final : public Command {
   // Whether the input is a table. A model that was trained on a column of images takes both.
   bool IsTable(const PipelineSpec& spec, report::Console& console) const {
     if (spec.NeedsTable()) return true;
-    if (spec.source != "csv") return false;
+    if (!spec.IsTable()) return false;
     if (!key_.empty()) return true;
     for (const std::string& input : inputs_) {
       if (LooksLikeTable(input, spec)) return true;
@@ -356,14 +358,33 @@ class Infer final : public Command {
   }
 
   // The rows of a table with the columns of the model's inputs; other columns are ignored.
-  std::shared_ptr<const io::Source> OpenTable(const PipelineSpec& spec, const Model& model,
-                                              report::Console& console) const {
+  std::shared_ptr<const io::Source> OpenTable(const PipelineSpec& spec, const Model& model) const {
     Kwargs kwargs = spec.OfInputs(model.info.inputs).TableParams(inputs_[0], /*with_labels=*/false);
     kwargs.emplace_back("key", key_.empty() && spec.NeedsTable() ? "#" : key_);
-    std::shared_ptr<const io::Source> source = io::MakeSource(spec.source, kwargs);
-    for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
-    for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
+    return io::MakeSource(spec.source, kwargs);
+  }
+
+  // Data of a kind that its files tell, such as those of MNIST; null for images, and lists of them.
+  std::shared_ptr<const io::Source> OpenExamples(const PipelineSpec& spec) const {
+    if (inputs_.size() != 1) return nullptr;
+    const io::RecognizedSource found =
+        io::RecognizeSource(inputs_[0] == "-" ? "/dev/stdin" : inputs_[0], spec.source);
+    if (!found.kind || !found.recognition.certain) return nullptr;
+    std::shared_ptr<const io::Source> source = io::MakeSource(
+        found.kind->name, spec.ParamsOfOther(found, {}, /*with_labels=*/false));
+    const bool of_files = source->size() > 0 && !source->FileOf(0).empty();
+    if (!of_files && (!copy_to_.empty() || !annotate_.empty())) {
+      Throw(ErrorKind::kUsage,
+            "--copy-to and --annotate are for files of images; {} holds its images in files of "
+            "the kind {}",
+            inputs_[0], found.kind->name);
+    }
     return source;
+  }
+
+  static void TellOf(const io::Source& source, report::Console& console) {
+    for (const std::string& text : source.notes()) console.Message(LogLevel::kInfo, text);
+    for (const std::string& text : source.remarks()) console.Message(LogLevel::kWarning, text);
   }
 
   // Null if there are none.
@@ -382,8 +403,10 @@ class Infer final : public Command {
       return names;
     }
     const bool files = key_.empty() && !spec.NeedsTable();
-    for (int64_t i = 0; source && i < source->size(); ++i)
-      names.push_back(files ? source->FileOf(i) : source->Name(i));
+    for (int64_t i = 0; source && i < source->size(); ++i) {
+      names.push_back(files ? source->FileOf(i) : "");
+      if (names.back().empty()) names.back() = source->Name(i);
+    }
     return names;
   }
 

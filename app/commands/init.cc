@@ -109,6 +109,15 @@ void Probe(const io::Source& source, ImageFolder* folder, report::Console& conso
   folder->channels = coloured > 0 ? 3 : 1;
 }
 
+// For data that `init` has no recipe for: the lines of a configuration that name it, if its files
+// tell its kind; else "".
+std::string LinesFor(const fs::path& path) {
+  const io::RecognizedSource found = io::RecognizeSource(path.string(), "");
+  if (!found.kind || !found.recognition.certain) return "";
+  return format("; for {} write data: {{train: {{source: {}, path: {}}}}} into a configuration",
+                found.kind->help, found.kind->name, QuoteYaml(path.string()));
+}
+
 class Init final : public Command {
  public:
   void Declare(CommandLine& line) override {
@@ -299,7 +308,7 @@ class Init final : public Command {
     if (!fs::is_directory(folder_)) {
       const std::string guess = config::DidYouMeanFile(folder_);
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
-            fs::exists(folder_) ? "is not a folder"
+            fs::exists(folder_) ? "is not a folder" + LinesFor(folder_)
             : guess.empty()
                 ? "does not exist; give a folder with one sub-folder of images per class"
                 : "does not exist" + guess);
@@ -309,8 +318,8 @@ class Init final : public Command {
     if (FoldersIn(root).empty()) {
       Throw(ErrorKind::kData,
             "{} contains no folders; put the images of each class into a folder named after the "
-            "class: {}/cat, {}/dog",
-            folder_, folder_, folder_);
+            "class: {}/cat, {}/dog{}",
+            folder_, folder_, folder_, LinesFor(root));
     }
     if (!IsUtf8(root.string())) {
       Throw(ErrorKind::kData,

@@ -37,7 +37,7 @@ const char* MetricOf(LossReport::Head::Kind kind) {
 std::string LabelOfSets(const SessionView& session) {
   const config::SourceConfig& c = session.config().data.train;
   const config::Net& net = session.net;
-  if (c.source != "csv") return net.labels.size() == 1 ? net.labels[0].name : "";
+  if (!IsTable(c)) return net.labels.size() == 1 ? net.labels[0].name : "";
   for (const config::Column& column : c.columns) {
     const bool input =
         std::any_of(net.inputs.begin(), net.inputs.end(),
@@ -56,7 +56,7 @@ void CheckInputOrder(const SessionView& session) {
   const config::SourceConfig& c = session.config().data.train;
   for (const config::NetInput& input : net.inputs) {
     const bool images =
-        c.source == "csv"
+        IsTable(c)
             ? std::any_of(c.columns.begin(), c.columns.end(),
                           [&net](const auto& column) { return IsImage(column, net.inputs); })
             : !c.source.empty();
@@ -234,7 +234,7 @@ void WarnOfUntrained(const SessionView& session) {
 
 void CheckLabelSets(const SessionView& session) {
   using Kind = LossReport::Head::Kind;
-  if (session.config().data.train.label_delim.empty()) return;
+  if (session.config().data.train.Param("label_delim").empty()) return;
   const std::string label = LabelOfSets(session);
   const config::Place place = session.loaded.PlaceOf("data.train.label_delim");
   const LossReport losses(session.net.symbol);

@@ -75,8 +75,13 @@ std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) c
   return units;
 }
 
+bool PipelineSpec::IsTable() const {
+  const io::SourceKind* const kind = io::Sources().Find(source);
+  return kind && kind->is_table;
+}
+
 bool PipelineSpec::NeedsTable() const {
-  if (source != "csv") return false;
+  if (!IsTable()) return false;
   std::vector<std::string> columns, images;
   for (const auto& [key, text] : source_params) {
     if (key == "data_fields") params::Parse(text, &columns);
@@ -105,6 +110,26 @@ bool PipelineSpec::BeginsTable(std::string beginning) const {
   const auto [end, status] = std::from_chars(column.data(), column.data() + column.size(), number);
   const bool numbered = status == std::errc() && end == column.data() + column.size();
   return numbered && cells.size() > std::max<size_t>(number, 1);
+}
+
+Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
+                                   const std::vector<std::string>& classes,
+                                   bool with_labels) const {
+  const io::SourceKind& kind = *other.kind;
+  Kwargs kwargs = other.recognition.params;
+  for (const auto& [key, value] : source_params) {
+    const FieldInfo* const field = kind.Parameter(key);
+    const bool given =
+        std::any_of(kwargs.begin(), kwargs.end(), [&name = key](const auto& param) {
+          return param.first == name;
+        });
+    if (field && !field->internal && field->type != "path" && !given)
+      kwargs.emplace_back(key, value);
+  }
+  if (with_labels && !classes.empty() && kind.NamesClasses(kwargs))
+    kwargs.emplace_back("classes", params::Print(classes));
+  if (!with_labels && kind.Parameter("labels")) kwargs.emplace_back("labels", "False");
+  return kwargs;
 }
 
 Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) const {

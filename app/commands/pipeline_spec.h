@@ -30,6 +30,8 @@ struct PipelineSpec {
   std::vector<std::string> ClassesOf(const std::string& label) const;
   // How a numeric label was standardized; none if it was not.
   std::optional<Standardization> UnitsOf(const std::string& label) const;
+  // Whether the data is a table.
+  bool IsTable() const;
   // Whether an example is more than an image: a row of a table, even if it also names images.
   bool NeedsTable() const;
   // For a run on a table with one column of images: that column, as the configuration names it.
@@ -37,6 +39,10 @@ struct PipelineSpec {
   // Whether this is the beginning of a table with that column. A column given by its number has no
   // name to look for: then every table with as many columns, at least two.
   bool BeginsTable(std::string beginning) const;
+  // For io::MakeSource: other data, that is no table, read as the run's as far as its kind is told
+  // how, with the model's classes.
+  Kwargs ParamsOfOther(const io::RecognizedSource& other, const std::vector<std::string>& classes,
+                       bool with_labels) const;
   // For io::MakeSource: another table in the form of the run's; "-" is stdin. Images named by a
   // pipe are relative to the working folder.
   Kwargs TableParams(const std::string& file, bool with_labels) const;

@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include "app/commands/source_params.h"
 #include "app/commands/train_options.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
@@ -53,7 +54,7 @@ void ReportShape(const config::NetInput& input, const TShape& given, const confi
                  const SessionView& session) {
   const config::NetConfig& net = session.config().net;
   const config::Place declared = DeclarationOf(net, input);
-  const bool table = c.source == "csv" && given.ndim() == 1;
+  const bool table = IsTable(c) && given.ndim() == 1;
   const bool overridden = session.diagnostics.sources().Where(declared) == "command line";
   const std::string key = net.inputs.is_map() ? "net.inputs." + input.name : "net.input";
   session.diagnostics.Error(

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mxtrain/io/source_factory.h"
+
 namespace mxtrain::commands {
 namespace {
 
@@ -39,29 +41,31 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* k
   kwargs->emplace_back("field_shapes", params::Print(shapes));
 }
 
-// How a table's cells are separated, and how empty ones are handled.
-void AddReading(const config::SourceConfig& c, Kwargs* kwargs) {
-  kwargs->emplace_back("delimiter", c.delimiter);
-  kwargs->emplace_back("missing", c.missing);
-}
-
-bool TakesSplit(const std::string& source) {
-  return source == "mnist" || source == "cifar10" || source == "cifar100";
+// What the configuration gives; a kind has its own default for an empty text.
+Kwargs Given(const config::SourceConfig& c) {
+  Kwargs kwargs = c.params;
+  std::erase_if(kwargs, [](const auto& param) { return param.second.empty(); });
+  return kwargs;
 }
 
 }  // namespace
 
+bool IsTable(const config::SourceConfig& c) {
+  const io::SourceKind* const kind = io::Sources().Find(c.source);
+  return kind && kind->is_table;
+}
+
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
                     const std::vector<std::string>& classes) {
-  Kwargs kwargs{{"path", c.path}};
-  if (TakesSplit(c.source) && !c.split.empty()) kwargs.emplace_back("split", c.split);
-  if (!c.root.empty()) kwargs.emplace_back("root", c.root);
-  if (!c.label_delim.empty()) kwargs.emplace_back("label_delim", c.label_delim);
-  if (c.source == "csv") AddColumns(c, net, &kwargs);
-  if (c.source == "csv") AddReading(c, &kwargs);
-  const bool names_classes =
-      c.source == "image_folder" || c.source == "list" || !c.label_delim.empty();
-  if (names_classes && !classes.empty()) kwargs.emplace_back("classes", params::Print(classes));
+  const io::SourceKind& kind = *io::Sources().Find(c.source);
+  Kwargs kwargs = Given(c);
+  if (kind.is_table) AddColumns(c, net, &kwargs);
+  if (!classes.empty() && kind.NamesClasses(kwargs))
+    kwargs.emplace_back("classes", params::Print(classes));
+  const auto position = [&kind](const auto& param) { return kind.Parameter(param.first); };
+  std::stable_sort(kwargs.begin(), kwargs.end(), [&](const auto& one, const auto& other) {
+    return position(one) < position(other);
+  });
   return kwargs;
 }
 
@@ -75,9 +79,8 @@ std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::V
     }
   }
   if (labels.empty()) return std::nullopt;
-  Kwargs kwargs{
-      {"path", c.path}, {"label_fields", params::Print(labels)}, {"label_delim", c.label_delim}};
-  AddReading(c, &kwargs);
+  Kwargs kwargs = Given(c);
+  kwargs.emplace_back("label_fields", params::Print(labels));
   return kwargs;
 }
 

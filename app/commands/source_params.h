@@ -11,7 +11,10 @@
 
 namespace mxtrain::commands {
 
-// `classes`: names that the source must use, in this order; empty: those that it finds.
+// Whether its examples are rows of a table; false without a source.
+bool IsTable(const config::SourceConfig& c);
+// In the order of its kind's parameters. `classes`: names that the source must use, in this order,
+// if its kind takes names; empty: those that it finds.
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
                     const std::vector<std::string>& classes);
 // Those of the table's labels only, for a net that is not built yet: columns of what `inputs` (of

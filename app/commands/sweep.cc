@@ -106,8 +106,12 @@ class Sweep final : public Command {
 
   // Replaces the validation data of the configuration.
   void HoldOutFolds() {
-    for (const char* key : {"source", "path", "root", "columns", "label_delim", "split"})
-      config_.overrides.push_back(format("data.val.{}=null", key));
+    for (const config::KeyInfo& key : config::DescribeKeys()) {
+      const bool of_source = key.path.starts_with("data.val.") && key.selector == "source" &&
+                             key.name != "transforms";
+      if (of_source || key.path == "data.val.source")
+        config_.overrides.push_back(key.path + "=null");
+    }
     config_.overrides.push_back(format("data.val.folds={}", folds_));
   }
 

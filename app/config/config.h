@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -79,21 +80,24 @@ struct NetConfig {
 
 // One data set, for training or validation.
 struct SourceConfig {
-  std::string source;  // a kind of io::MakeSource; empty: none, or held out of the training set
-  std::string path;
-  std::string root;   // list, csv: base folder of image paths; empty: the folder of `path`
-  std::string split;  // mnist, cifar10, cifar100: "train" or "test"
-  // list, csv: separator of the classes of a multi-label example; empty: single-label.
-  std::string label_delim;
+  std::string source;  // a kind of io::Sources(); empty: none, or held out of the training set
+  Kwargs params;       // of that kind, those of io::SourceKind that are not internal
+  // The text of a parameter; "" if the kind has none of this name.
+  std::string Param(std::string_view name) const {
+    for (const auto& [key, text] : params) {
+      if (key == name) return text;
+    }
+    return "";
+  }
+  std::string path() const { return Param("path"); }
   double holdout = 0;       // data.val without a source: the fraction removed from the training set
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;
   bool shuffle = false;
   bool balanced = false;           // data.train
   std::vector<Named> transforms;   // of images, in order
-  std::vector<Column> columns;     // csv
-  std::string delimiter, missing;  // csv, as io::CsvParam has them
-  std::string normalize;           // csv, data.train: "none" or "auto"
+  std::vector<Column> columns;     // of a table
+  std::string normalize;           // of a table, data.train: "none" or "auto"
   Place place;
 };
 

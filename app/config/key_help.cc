@@ -12,11 +12,13 @@
 namespace mxtrain::config {
 namespace {
 
-using Visit = std::function<void(const std::string& path, const Key& key)>;
+// `beside`: the keys of its section.
+using Visit = std::function<void(const std::string& path, const Key& key,
+                                 const std::vector<Key>& beside)>;
 
 void ForEachKey(const std::vector<Key>& keys, const std::string& prefix, const Visit& visit) {
   for (const Key& key : keys) {
-    visit(prefix + key.info.name, key);
+    visit(prefix + key.info.name, key, keys);
     ForEachKey(key.keys, prefix + key.info.name + ".", visit);
   }
 }
@@ -29,11 +31,25 @@ std::string TextOfKind(const NamedKind& kind, const std::string& indentation) {
   return text;
 }
 
+// A choice with the keys beside it that are for it alone, or for some choices.
+std::string TextOfChoice(const Key& key, size_t choice, const std::vector<Key>& beside) {
+  const std::string& name = key.info.choices[choice];
+  std::string text = format("{}: {}\n", name, key.info.choice_help[choice]);
+  for (const Key& other : beside) {
+    const std::vector<std::string>& of = other.info.only_for;
+    if (other.info.selector == key.info.name && std::find(of.begin(), of.end(), name) != of.end())
+      text += format("    {} {}\n", other.info.name, other.Describe());
+  }
+  return text;
+}
+
 // A key on one line, followed by its choices; sections with their keys.
 std::string TextOfKey(const std::string& path, const Key& key) {
   std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help)
                                       : format("{} {}\n", path, key.Describe());
   for (const NamedKind& kind : key.kinds) text += TextOfKind(kind, "  ");
+  for (size_t i = 0; i < key.info.choice_help.size(); ++i)
+    text += format("  {}: {}\n", key.info.choices[i], key.info.choice_help[i]);
   for (const Key& below : key.keys) {
     const std::string inner = path + "." + below.info.name;
     text += below.is_section()
@@ -56,14 +72,19 @@ bool Holds(const std::vector<std::string>& names, const std::string& topic) {
 std::string HelpOn(const std::string& topic, bool also) {
   std::string keys, kinds;
   std::set<std::string> told;
-  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
+  const auto tell = [&](const std::string& text, const std::string& path) {
+    if (told.insert(text).second)
+      kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
+  };
+  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key, const auto& beside) {
     if (also ? Holds(key.info.also, topic) : MayName(topic, path))
       keys += (keys.empty() ? "" : "\n") + TextOfKey(path, key);
     for (const NamedKind& kind : key.kinds) {
       if (also ? !Holds(kind.also, topic) : kind.name != topic) continue;
-      const std::string text = TextOfKind(kind, "");
-      if (told.insert(text).second)
-        kinds += format("{}{}  for {}\n", kinds.empty() ? "" : "\n", text, path);
+      tell(TextOfKind(kind, ""), path);
+    }
+    for (size_t i = 0; !also && i < key.info.choice_help.size(); ++i) {
+      if (key.info.choices[i] == topic) tell(TextOfChoice(key, i, beside), path);
     }
   });
   return keys + (keys.empty() || kinds.empty() ? "" : "\n") + kinds;
@@ -73,7 +94,7 @@ std::string HelpOn(const std::string& topic, bool also) {
 // choices.
 std::string HelpOnParameter(const std::string& topic) {
   std::string text;
-  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key) {
+  ForEachKey(Schema(), "", [&](const std::string& path, const Key& key, const auto&) {
     std::map<std::string, std::vector<std::string>> lines;
     for (const NamedKind& kind : key.kinds) {
       for (const FieldInfo& param : kind.params) {
@@ -90,7 +111,7 @@ std::string HelpOnParameter(const std::string& topic) {
 
 std::string EveryKey() {
   std::string text;
-  ForEachKey(Schema(), "", [&text](const std::string& path, const Key& key) {
+  ForEachKey(Schema(), "", [&text](const std::string& path, const Key& key, const auto&) {
     text += key.is_section() ? format("\n{}: {}\n", path, key.info.help)
                              : format("  {} {}\n", path, key.Describe());
     if (!key.kinds.empty()) text += format("      `mxtrain help {}` lists them\n", path);
@@ -109,10 +130,12 @@ std::string HelpOnKey(const std::string& topic) {
 
 std::vector<std::string> KeyTopics() {
   std::vector<std::string> topics{"keys"};
-  ForEachKey(Schema(), "", [&topics](const std::string& path, const Key& key) {
+  ForEachKey(Schema(), "", [&topics](const std::string& path, const Key& key, const auto&) {
     topics.push_back(path);
     topics.push_back(key.info.name);
     for (const NamedKind& kind : key.kinds) topics.push_back(kind.name);
+    if (!key.info.choice_help.empty())
+      topics.insert(topics.end(), key.info.choices.begin(), key.info.choices.end());
   });
   return topics;
 }

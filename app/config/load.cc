@@ -10,6 +10,7 @@
 #include "app/config/schema.h"
 #include "app/config/unknown_keys.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::config {
 namespace {
@@ -114,11 +115,15 @@ class Loader {
   }
 
   // A text in place of a data set is a folder or file whose kind is not said.
-  static std::string HelpForSection(const std::vector<Key>& keys, const Value& value) {
-    const bool data_set = !keys.empty() && keys.front().info.name == "source" && value.is_scalar();
-    return (data_set ? format("say what it holds: {{source: image_folder, path: {}}}; ", value.text)
-                     : "") +
-           KeyList(keys);
+  std::string HelpForSection(const std::vector<Key>& keys, const Value& value) {
+    if (keys.empty() || keys.front().info.name != "source" || !value.is_scalar())
+      return KeyList(keys);
+    std::string path;
+    const bool is_path = ReadPath(value, {&diagnostics_, "path"}, &path);
+    const bool there = is_path && std::filesystem::exists(path);
+    const io::SourceKind* const kind = there ? io::RecognizeSource(path, "").kind : nullptr;
+    return format("say what it holds: {{source: {}, path: {}}}; {}",
+                  kind ? kind->name : "image_folder", value.text, KeyList(keys));
   }
 
   // Whether the selector excludes this key.

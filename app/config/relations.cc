@@ -63,7 +63,7 @@ void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
 
 // Accuracy is undefined for an example with several classes or none.
 void CheckLabelSets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
-  if (loaded.config.data.train.label_delim.empty()) return;
+  if (loaded.config.data.train.Param("label_delim").empty()) return;
   for (const Named& metric : *loaded.config.train.metrics) {
     const bool one_class = metric.name == "accuracy" || metric.name == "top_k" ||
                            metric.name == "f1" || metric.name == "cross_entropy" ||

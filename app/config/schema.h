@@ -28,6 +28,7 @@ struct KeyInfo {
   std::string path, name, type, default_text, range, help;
   bool required = false;
   std::vector<std::string> choices;
+  std::vector<std::string> choice_help;  // one for each choice, or empty
   std::string word;               // accepted instead of a number: "auto"
   std::vector<std::string> also;  // names in other tools
   std::string selector;  // the sibling key that decides whether this one is allowed, "name"
@@ -88,6 +89,14 @@ std::string HintForField(const Value& value, const FieldInfo& field);
 // "(required, integer: number of output channels)".
 std::string DescribeField(const FieldInfo& field);
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
+// Throws kConfig for a text that a factory's parameter does not take.
+using CheckText =
+    std::function<void(std::string_view name, std::string_view text, std::string_view owner)>;
+// Replaces the parameter of this name, or appends it.
+void SetParam(const std::string& name, std::string text, Kwargs* params);
+// A parameter that a factory describes, as text under its name in `out`.
+bool ReadParam(const Value& value, const ReadContext& context, const FieldInfo& field,
+               const CheckText& check, Kwargs* out);
 template <typename T>
 bool Read(const Value& value, const ReadContext& context, std::optional<T>* out) {
   return Read(value, context, &out->emplace());
@@ -118,6 +127,8 @@ Value Write(const ClassWeights& value);
 Value Write(const Named& value);
 Value Write(const Value& value);
 Value Write(const std::vector<Column>& value);
+// The text of a parameter as a value.
+Value WriteParam(const FieldInfo& field, const std::string& text);
 template <typename T>
 Value Write(const std::optional<T>& value) {
   return value ? Write(*value) : Value{};
@@ -280,8 +291,10 @@ class Section {
       key_->info.help = std::move(text);
       return *this;
     }
-    Row& Choices(std::vector<std::string> choices) {
+    // `help`: one for each, or none.
+    Row& Choices(std::vector<std::string> choices, std::vector<std::string> help = {}) {
       key_->info.choices = std::move(choices);
+      key_->info.choice_help = std::move(help);
       return *this;
     }
     Row& Also(std::vector<std::string> names) {
@@ -334,6 +347,35 @@ class Section {
       return Write(static_cast<const Owner*>(owner)->*member);
     };
     return Row<T>(&key, member);
+  }
+
+  // A parameter of what a factory creates, kept as text among `member`. The key is described by
+  // the field; returns it for what the field does not say.
+  KeyInfo& AddParam(const FieldInfo& field, Kwargs Owner::*member, CheckText check) {
+    Key& key = keys_.emplace_back();
+    key.info.name = field.name;
+    key.info.type = field.choices.empty() ? field.type : "string";
+    key.info.choices = field.choices;
+    key.info.range = field.range;
+    key.info.help = field.help;
+    key.info.required = field.required;
+    key.read = [member, field, check = std::move(check)](void* owner, const Value& value,
+                                                         const ReadContext& context) {
+      return ReadParam(value, context, field, check, &(static_cast<Owner*>(owner)->*member));
+    };
+    key.write = [member, field](const void* owner) {
+      for (const auto& [name, text] : static_cast<const Owner*>(owner)->*member) {
+        if (name == field.name) return WriteParam(field, text);
+      }
+      return Value{};
+    };
+    if (field.required) return key.info;
+    const Value text = WriteParam(field, field.default_text);
+    key.info.default_text = text.is_list() ? (text.list.empty() ? "[]" : "") : text.text;
+    key.set_default = [member, field](void* owner) {
+      SetParam(field.name, field.default_text, &(static_cast<Owner*>(owner)->*member));
+    };
+    return key.info;
   }
 
   // A subsection. `selector` names its key whose value may replace the section: optimizer: sgd. A

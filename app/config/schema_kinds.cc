@@ -46,6 +46,17 @@ std::vector<NamedKind> MakeInitializerKinds() {
 
 }  // namespace
 
+std::vector<std::string> OtherNamesOfSourceParam(const std::string& name) {
+  static const OtherNames kAlso = {
+      {"path", {"dir", "directory", "folder", "file", "path_imgrec", "path_imglist", "data_csv"}},
+      {"root", {"path_root"}},
+      {"label_delim", {"label_delimiter", "label_sep", "multi_label", "multilabel"}},
+      {"delimiter", {"sep", "separator", "delim"}},
+      {"missing",
+       {"missing_value_strategy", "missing_values", "na", "nan", "fillna", "dropna", "impute"}}};
+  return NamesOf(name, kAlso);
+}
+
 std::vector<NamedKind> TransformKinds() {
   static const OtherNames kAlso = {
       {"resize", {"Resize"}},

@@ -14,6 +14,9 @@ const std::vector<NamedKind>& InitializerKinds();  // also of a Variable's init
 std::vector<NamedKind> OptimizerKinds();           // without clip_gradient, which is train.clip
 std::vector<NamedKind> LrScheduleKinds();
 
+// Names in other tools of a parameter of data sources; empty for one that has none.
+std::vector<std::string> OtherNamesOfSourceParam(const std::string& name);
+
 // A metric's parameters for its factory: without `output` and `label`, which say what it is
 // measured on.
 Kwargs ParamsOfMetric(Kwargs params);

@@ -159,6 +159,21 @@ std::string Objection(const NamedKind& kind, const Kwargs& params) {
   }
 }
 
+// A number, a truth or a list of them.
+Value ValueOfText(const std::string& text) {
+  if (!text.starts_with('('))
+    return Value::Scalar(text == "True" ? "true" : text == "False" ? "false" : text);
+  std::vector<std::string> parts;
+  params::Parse(text, &parts);
+  Value list = Value::List({});
+  for (const std::string& part : parts) list.list.push_back(Value::Scalar(part));
+  return list;
+}
+
+bool IsText(const FieldInfo& field) {
+  return field.type == "path" || field.type == "string" || !field.choices.empty();
+}
+
 // Reports that error at the first parameter of `named` whose removal changes it.
 bool CheckParams(const NamedKind& kind, const Named& named, const Value* params,
                  const ReadContext& context) {
@@ -198,6 +213,41 @@ std::optional<std::string> TextOfField(const Value& value, const FieldInfo& fiel
                           : std::nullopt;
   if (type == "tuple" || type.starts_with("list")) return TextOfList(value, type);
   return TextOfElement(value, type);
+}
+
+void SetParam(const std::string& name, std::string text, Kwargs* params) {
+  for (auto& [key, old] : *params) {
+    if (key != name) continue;
+    old = std::move(text);
+    return;
+  }
+  params->emplace_back(name, std::move(text));
+}
+
+bool ReadParam(const Value& value, const ReadContext& context, const FieldInfo& field,
+               const CheckText& check, Kwargs* out) {
+  std::string text;
+  if (field.type == "path") {
+    if (!ReadPath(value, context, &text)) return false;
+  } else if (IsText(field)) {
+    if (!Read(value, context, &text)) return false;
+  } else {
+    std::optional<std::string> read = TextOfField(value, field);
+    if (!read) return Expected(PhraseOfField(field).c_str(), value, context);
+    text = std::move(*read);
+  }
+  try {
+    check(field.name, text, context.path.substr(0, context.path.rfind('.')));
+  } catch (const Error& error) {
+    context.diagnostics->Error(value.place, error.what());
+    return false;
+  }
+  SetParam(field.name, std::move(text), out);
+  return true;
+}
+
+Value WriteParam(const FieldInfo& field, const std::string& text) {
+  return IsText(field) ? Write(text) : ValueOfText(text);
 }
 
 std::string PhraseOfField(const FieldInfo& field) {
@@ -279,14 +329,7 @@ Value Write(const Named& value) {
       map.members.push_back({key, {}, Write(text)});
       continue;
     }
-    Value v = Value::Scalar(text == "True" ? "true" : text == "False" ? "false" : text);
-    if (text.starts_with('(')) {
-      std::vector<std::string> parts;
-      params::Parse(text, &parts);
-      v = Value::List({});
-      for (const std::string& part : parts) v.list.push_back(Value::Scalar(part));
-    }
-    map.members.push_back({key, {}, std::move(v)});
+    map.members.push_back({key, {}, ValueOfText(text)});
   }
   return map;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of configuration keys. A key is listed only if the program acts on it.
 #include "app/config/schema.h"
-#include "app/config/schema_kinds.h"
+#include "app/config/schema_source.h"
 #include "app/config/schema_train.h"
 #include "mxtrain/io/pipeline.h"
 
@@ -45,132 +45,6 @@ Section<NetConfig> NetSection() {
       .Default({})
       .Help("names of the heads; losses and the last layer by default")
       .Also({"heads"});
-  return s;
-}
-
-// Validation data may be held out of the training set; it then has no source of its own.
-Section<SourceConfig> SourceSection(bool validation) {
-  using C = SourceConfig;
-  const std::vector<std::string> sources = {"mnist",        "cifar10", "cifar100",
-                                            "image_folder", "list",    "csv"};
-  std::vector<std::string> with_transforms = sources;
-  if (validation) with_transforms.emplace_back();
-  Section<C> s;
-  auto source = s.Add("source", &C::source);
-  source.Choices(sources).Help("what kind of data").Also({"type", "dataset"});
-  validation ? source.Default("") : source.Required();
-  s.Add("path", &C::path)
-      .IsPath()
-      .Required()
-      .OnlyFor("source", sources)
-      .Help("file or folder")
-      .Also({"dir", "directory", "folder", "file", "path_imgrec", "path_imglist", "data_csv"});
-  s.Add("root", &C::root)
-      .IsPath()
-      .Default("")
-      .OnlyFor("source", {"list", "csv"})
-      .Help("folder that image paths are relative to; default: the folder of the file")
-      .Also({"path_root"});
-  s.Add("label_delim", &C::label_delim)
-      .Default("")
-      .OnlyFor("source", {"list", "csv"})
-      .Help(
-          "separator between the classes of a multi-label example, such as ';' in 'cat;dog'; the "
-          "label is then 0 or 1 for "
-          "each class")
-      .Also({"label_delimiter", "label_sep", "multi_label", "multilabel"});
-  s.Add("split", &C::split)
-      .Default("train")
-      .Choices({"train", "test"})
-      .OnlyFor("source", {"mnist", "cifar10", "cifar100"})
-      .Help("which of the two sets to read");
-  if (validation) {
-    s.Add("split", &C::holdout)
-        .Default(0)
-        .Range(0, 1)
-        .OnlyFor("source", {""})
-        .Help("fraction of the training set held out for validation when there is no source")
-        .Also({"val_split", "validation_split"});
-    s.Add("folds", &C::folds)
-        .Default(0)
-        .Range(0, 1000)
-        .OnlyFor("source", {""})
-        .Help(
-            "instead of split: number of equal parts of the training set, of which part `fold` is "
-            "held out; mxtrain sweep "
-            "--folds trains on all of them")
-        .Also({"k_folds", "kfold", "n_splits", "cv"});
-    s.Add("fold", &C::fold)
-        .Default(0)
-        .Range(0, 999)
-        .OnlyFor("source", {""})
-        .Help("index of the fold to hold out, from 0");
-    s.Add("stratified", &C::stratified)
-        .Default(true)
-        .OnlyFor("source", {""})
-        .Help("keep the class proportions when the data has classes")
-        .Also({"stratify"});
-  }
-  s.Add("shuffle", &C::shuffle)
-      .Default(!validation)
-      .Help("new order every epoch; by default on for training and off for validation")
-      .Also({"random_order"});
-  if (!validation) {
-    s.Add("balanced", &C::balanced)
-        .Default(false)
-        .Help(
-            "draw every class equally often; the epoch keeps its length, so examples of small "
-            "classes repeat; requires shuffle")
-        .Also({"balance", "balanced_sampler", "weighted_sampler", "oversample"});
-  }
-  s.Add("transforms", &C::transforms)
-      .Default({})
-      .Kinds(TransformKinds())
-      .OnlyFor("source", with_transforms)
-      .Help(validation ? "image transforms, in order; for held-out data the default is the "
-                         "training set's resizing and cropping without "
-                         "its random transforms"
-                       : "image transforms, in order")
-      .Also({"augment", "augmentation", "transform", "aug"});
-  s.Add("columns", &C::columns)
-      .Required()
-      .OnlyFor("source", {"csv"})
-      .Help(
-          "columns of each input and label, by their names in the net: {data: file, softmax_label: "
-          "kind}; several columns "
-          "form one array: {data: [x, y]}; other columns are ignored. A label of words names "
-          "classes");
-  s.Add("delimiter", &C::delimiter)
-      .Default("auto")
-      .OnlyFor("source", {"csv"})
-      .Help(
-          "separator between cells: one character, tab, or blanks (any number of spaces and tabs); "
-          "auto: whichever of , ; tab | is most frequent in the first line, blanks if there is "
-          "none")
-      .Also({"sep", "separator", "delim"});
-  s.Add("missing", &C::missing)
-      .Default("error")
-      .Choices({"error", "mean", "drop"})
-      .OnlyFor("source", {"csv"})
-      .Help(
-          "empty cells (in numeric columns also nan, NA, n/a, null): error: refuse them; mean: in "
-          "inputs, use the column's mean "
-          "over the training set, and skip rows without a label; drop: skip their rows")
-      .Also(
-          {"missing_value_strategy", "missing_values", "na", "nan", "fillna", "dropna", "impute"});
-  if (!validation) {
-    s.Add("normalize", &C::normalize)
-        .Default("none")
-        .Choices({"none", "auto"})
-        .OnlyFor("source", {"csv"})
-        .Help(
-            "auto: standardize numeric input columns, and labels of LinearRegressionOutput and "
-            "MAERegressionOutput, with the mean "
-            "and standard deviation of the training set, also in validation, eval and infer; "
-            "losses are in standardized units, "
-            "metrics and predictions in the label's own")
-        .Also({"standardize", "standardise", "normalization", "scale", "zscore"});
-  }
   return s;
 }
 

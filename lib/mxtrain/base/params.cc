@@ -229,29 +229,47 @@ void ThrowNoChoice(std::string_view text, const std::vector<std::string>& choice
         DidYouMean(text, choices));
 }
 
+namespace {
+
+// Its index. Throws kConfig if there is none of that name.
+size_t IndexOf(std::span<const Field> fields, std::string_view key, std::string_view owner) {
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [key](const Field& f) { return f.info.name == key; });
+  if (found != fields.end()) return static_cast<size_t>(found - fields.begin());
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(field.info.name);
+  const std::string nearest = DidYouMean(key, names);
+  Throw(ErrorKind::kConfig, "{} has no parameter '{}'{}", owner, key,
+        !nearest.empty() ? nearest
+        : names.empty()  ? "; it takes none"
+                         : format("; it takes {}", join(names, ", ")));
+}
+
+void ParseField(const Field& field, void* object, std::string_view text, std::string_view owner) {
+  if (field.info.ignored) return;
+  try {
+    field.parse(object, text);
+  } catch (const Error& error) {
+    Throw(ErrorKind::kConfig, "{}: {} = '{}': {}", owner, field.info.name, Shortened(text),
+          error.what());
+  }
+}
+
+}  // namespace
+
+void Set(std::span<const Field> fields, void* object, std::string_view name, std::string_view text,
+         std::string_view owner) {
+  ParseField(fields[IndexOf(fields, name, owner)], object, text, owner);
+}
+
 void Init(std::span<const Field> fields, void* object, const Kwargs& kwargs,
           std::string_view owner) {
   std::vector<bool> given(fields.size());
   for (const auto& [key, text] : kwargs) {
     if (IsHiddenKey(key)) continue;
-    const auto found = std::find_if(fields.begin(), fields.end(),
-                                    [&name = key](const Field& f) { return f.info.name == name; });
-    if (found == fields.end()) {
-      std::vector<std::string> names;
-      for (const Field& field : fields) names.push_back(field.info.name);
-      const std::string nearest = DidYouMean(key, names);
-      Throw(ErrorKind::kConfig, "{} has no parameter '{}'{}", owner, key,
-            !nearest.empty() ? nearest
-            : names.empty()  ? "; it takes none"
-                             : format("; it takes {}", join(names, ", ")));
-    }
-    given[static_cast<size_t>(found - fields.begin())] = true;
-    if (found->info.ignored) continue;
-    try {
-      found->parse(object, text);
-    } catch (const Error& error) {
-      Throw(ErrorKind::kConfig, "{}: {} = '{}': {}", owner, key, Shortened(text), error.what());
-    }
+    const size_t i = IndexOf(fields, key, owner);
+    given[i] = true;
+    ParseField(fields[i], object, text, owner);
   }
   for (size_t i = 0; i < fields.size(); ++i) {
     if (given[i] || fields[i].info.ignored) continue;

@@ -50,6 +50,7 @@ struct FieldInfo {
   bool required = false;
   bool ignored = false;  // accepted for MXNet's files, without effect here
   std::vector<std::string> choices;
+  bool internal = false;  // set by the program; users are not offered it
 };
 
 // "__lr_mult__": such a key is an attribute, never a parameter.
@@ -167,6 +168,9 @@ MXTRAIN_API bool Hold(const Bounds& bounds, double value);
 MXTRAIN_API std::string RangeText(const Bounds& bounds, bool integer);
 // Whether the number is finite and not too large for float32.
 MXTRAIN_API bool FitsFloat32(double value);
+// Parses one parameter into `object`. Throws what Init throws for its text.
+MXTRAIN_API void Set(std::span<const Field> fields, void* object, std::string_view name,
+                     std::string_view text, std::string_view owner);
 [[noreturn]] MXTRAIN_API void ThrowTooLarge(std::string_view text);
 [[noreturn]] MXTRAIN_API void ThrowOutOfRange(const std::string& value, const std::string& range);
 [[noreturn]] MXTRAIN_API void ThrowNoChoice(std::string_view text,
@@ -220,6 +224,15 @@ class Fields {
       field_->parse = [m = member_](void* object, std::string_view text) {
         params::Parse(text, &(static_cast<P*>(object)->*m));
       };
+      return *this;
+    }
+    // The text is a path, of type "path".
+    Builder& IsPath() {
+      field_->info.type = "path";
+      return *this;
+    }
+    Builder& Internal() {
+      field_->info.internal = true;
       return *this;
     }
     // Names for the values of an int field.
@@ -328,6 +341,11 @@ struct Parameter {
   }
   static std::vector<std::string> IgnoredKeys(const Kwargs& kwargs) {
     return params::IgnoredKeys(Schema(), kwargs);
+  }
+  // Throws as Init does for this text of one parameter.
+  static void Check(std::string_view name, std::string_view text, std::string_view owner) {
+    P scratch;
+    params::Set(Schema(), &scratch, name, text, owner);
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/internal/text_columns.h"
+#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::io {
 namespace {
@@ -102,17 +103,47 @@ class CifarSource final : public Source {
       {"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};
 };
 
+// The layouts. Both are of the binary version.
+const CifarLayout& Cifar10() {
+  static const CifarLayout layout = [] {
+    CifarLayout l{"cifar10", {}, {"test_batch.bin"}, "batches.meta.txt", 1, 10};
+    for (int i = 1; i <= 5; ++i) l.train.push_back(format("data_batch_{}.bin", i));
+    return l;
+  }();
+  return layout;
+}
+
+const CifarLayout& Cifar100() {
+  static const CifarLayout layout{
+      "cifar100", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", 2, 100};
+  return layout;
+}
+
+SourceKind CifarKind(const CifarLayout& layout, SourceKind kind) {
+  kind.num_classes = static_cast<int64_t>(layout.classes);
+  kind.recognize = [&layout](const std::string& path) -> std::optional<Recognition> {
+    if (!fs::exists(fs::path(path) / layout.test[0])) return std::nullopt;
+    return Recognition{true, {{"path", path}, {"split", "test"}}};
+  };
+  return kind;
+}
+
 }  // namespace
 
 std::unique_ptr<Source> NewCifar10Source(const CifarParam& param) {
-  CifarLayout layout{"cifar10", {}, {"test_batch.bin"}, "batches.meta.txt", 1, 10};
-  for (int i = 1; i <= 5; ++i) layout.train.push_back(format("data_batch_{}.bin", i));
-  return std::make_unique<CifarSource>(param, layout);
+  return std::make_unique<CifarSource>(param, Cifar10());
 }
 
 std::unique_ptr<Source> NewCifar100Source(const CifarParam& param) {
-  return std::make_unique<CifarSource>(
-      param, CifarLayout{"cifar100", {"train.bin"}, {"test.bin"}, "fine_label_names.txt", 2, 100});
+  return std::make_unique<CifarSource>(param, Cifar100());
 }
 
 }  // namespace mxtrain::io
+
+MXTRAIN_SOURCE(cifar_source, sources) {
+  using namespace mxtrain::io;
+  sources.Add(CifarKind(Cifar10(), SourceKindOf<CifarParam, NewCifar10Source>(
+                                    "cifar10", "binary files of CIFAR-10")));
+  sources.Add(CifarKind(Cifar100(), SourceKindOf<CifarParam, NewCifar100Source>(
+                                     "cifar100", "binary files of CIFAR-100, fine labels")));
+}

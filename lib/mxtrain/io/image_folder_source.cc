@@ -10,6 +10,7 @@
 #include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/internal/composition.h"
 #include "mxtrain/io/internal/image_files.h"
+#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::io {
 namespace {
@@ -280,3 +281,18 @@ std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
 }
 
 }  // namespace mxtrain::io
+
+MXTRAIN_SOURCE(image_folder_source, sources) {
+  using namespace mxtrain::io;
+  SourceKind folder = SourceKindOf<ImageFolderParam, NewImageFolderSource>(
+      "image_folder", "images, one folder per class");
+  folder.recognize = [](const std::string& path) -> std::optional<Recognition> {
+    if (!std::filesystem::is_directory(path)) return std::nullopt;
+    return Recognition{false, {{"path", path}}};
+  };
+  sources.Add(std::move(folder));
+  SourceKind list =
+      SourceKindOf<ImageListParam, NewImageListSource>("image_list", "images without labels");
+  list.in_configurations = false;
+  sources.Add(std::move(list));
+}

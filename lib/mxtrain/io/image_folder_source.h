@@ -17,10 +17,12 @@ struct ImageFolderParam : Parameter<ImageFolderParam> {
   std::vector<std::string> classes;
   static void Declare(Fields<ImageFolderParam>& f) {
     f.Add("path", &ImageFolderParam::path)
+        .IsPath()
         .Required()
         .Help("folder with one subfolder of images per class");
     f.Add("classes", &ImageFolderParam::classes)
         .Default({})
+        .Internal()
         .Help("class names in order of their numbers; default: the folders' names, sorted");
   }
 };

@@ -13,6 +13,7 @@
 #include "mxtrain/io/internal/plain_text.h"
 #include "mxtrain/io/internal/text_columns.h"
 #include "mxtrain/io/list_line.h"
+#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::io {
 namespace {
@@ -133,3 +134,17 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
 }
 
 }  // namespace mxtrain::io
+
+MXTRAIN_SOURCE(list_source, sources) {
+  using namespace mxtrain::io;
+  SourceKind list =
+      SourceKindOf<ListParam, NewListSource>("list", "a text file that lists images and labels");
+  // Images that a pipe names are relative to the working folder.
+  list.recognize = [](const std::string& path) -> std::optional<Recognition> {
+    if (std::filesystem::is_directory(path)) return std::nullopt;
+    Recognition found{false, {{"path", path}}};
+    if (!std::filesystem::is_regular_file(path)) found.params.emplace_back("root", ".");
+    return found;
+  };
+  sources.Add(std::move(list));
+}

@@ -6,6 +6,7 @@
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/internal/big_endian.h"
+#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::io {
 namespace {
@@ -119,6 +120,15 @@ class MnistSource final : public Source {
   std::vector<FieldSpec> data_fields_, label_fields_;
 };
 
+std::optional<Recognition> RecognizeMnist(const std::string& path) {
+  for (const char* packing : {"", ".gz"}) {
+    const std::string name = format("t10k-labels-idx1-ubyte{}", packing);
+    if (std::filesystem::exists(std::filesystem::path(path) / name))
+      return Recognition{true, {{"path", path}, {"split", "test"}}};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::unique_ptr<Source> NewMnistSource(const MnistParam& param) {
@@ -126,3 +136,11 @@ std::unique_ptr<Source> NewMnistSource(const MnistParam& param) {
 }
 
 }  // namespace mxtrain::io
+
+MXTRAIN_SOURCE(mnist_source, sources) {
+  using namespace mxtrain::io;
+  SourceKind mnist = SourceKindOf<MnistParam, NewMnistSource>(
+      "mnist", "IDX files of MNIST and its relatives");
+  mnist.recognize = RecognizeMnist;
+  sources.Add(std::move(mnist));
+}

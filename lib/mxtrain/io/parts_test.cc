@@ -175,7 +175,7 @@ std::vector<int> CheckParts(Runtime& runtime, const std::shared_ptr<const Source
 
 TEST_CASE("parts of every source are disjoint and complete") {
   Runtime runtime = MakeRuntime();
-  for (const SourceInfo& info : ListSources()) {
+  for (const SourceKind& info : Sources().kinds()) {
     const TempDir dir;
     const Kwargs written = WriteExamples(info.name, dir);
     for (const Kwargs& holdout : {Kwargs{}, Kwargs{{"holdout", "0.3"}}}) {

@@ -7,47 +7,18 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/example_files.h"
-#include "mxtrain/io/image_folder_source.h"
-#include "mxtrain/io/internal/cifar_source.h"
-#include "mxtrain/io/internal/csv_source.h"
 #include "mxtrain/io/internal/holdout_source.h"
-#include "mxtrain/io/internal/list_source.h"
-#include "mxtrain/io/internal/mnist_source.h"
 
 namespace mxtrain::io {
 namespace {
 
-struct SourceEntry {
-  const char* name;
-  const char* help;
-  int64_t num_classes;  // if the format fixes it, else 0
-  std::vector<FieldInfo> (*describe)();
-  std::unique_ptr<Source> (*make)(const Kwargs& kwargs, std::string_view kind);
-};
-
-template <typename Param, std::unique_ptr<Source> (*New)(const Param&)>
-SourceEntry MakeSourceEntry(const char* name, const char* help, int64_t num_classes = 0) {
-  return {name, help, num_classes, &Param::Describe,
-          [](const Kwargs& kwargs, std::string_view kind) {
-            Param param;
-            param.Init(kwargs, kind);
-            return New(param);
-          }};
-}
-
-const std::vector<SourceEntry>& SourceEntries() {
-  static const std::vector<SourceEntry> entries = {
-      MakeSourceEntry<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives"),
-      MakeSourceEntry<CifarParam, NewCifar10Source>("cifar10", "binary files of CIFAR-10", 10),
-      MakeSourceEntry<CifarParam, NewCifar100Source>("cifar100",
-                                                     "binary files of CIFAR-100, fine labels", 100),
-      MakeSourceEntry<CsvParam, NewCsvSource>("csv", "numbers and image paths in text files"),
-      MakeSourceEntry<ImageFolderParam, NewImageFolderSource>("image_folder",
-                                                              "images, one folder per class"),
-      MakeSourceEntry<ListParam, NewListSource>("list", "a text file that lists images and labels"),
-      MakeSourceEntry<ImageListParam, NewImageListSource>("image_list", "images without labels"),
-  };
-  return entries;
+SourceTable& TheSources() {
+  static SourceTable sources = [] {
+    SourceTable table;
+    RegisterSources(table);
+    return table;
+  }();
+  return sources;
 }
 
 // Removes the holdout parameters from `kwargs`.
@@ -78,28 +49,69 @@ void RequireText(const Source& source, const Kwargs& kwargs) {
 
 }  // namespace
 
-std::vector<SourceInfo> ListSources() {
-  std::vector<SourceInfo> infos;
-  for (const SourceEntry& entry : SourceEntries())
-    infos.push_back({entry.name, entry.help, entry.num_classes, entry.describe()});
-  return infos;
+const FieldInfo* SourceKind::Parameter(std::string_view parameter) const {
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const FieldInfo& f) { return f.name == parameter; });
+  return found == parameters.end() ? nullptr : &*found;
+}
+
+bool SourceKind::NamesClasses(const Kwargs& kwargs) const {
+  return names_classes ? names_classes(kwargs) : Parameter("classes") != nullptr;
+}
+
+void SourceTable::Add(SourceKind kind) {
+  if (Find(kind.name))
+    Throw(ErrorKind::kConfig, "there are two data sources of the name '{}'", kind.name);
+  const FieldInfo* const path = kind.Parameter("path");
+  if (kind.in_configurations && (!path || path->type != "path" || path->internal))
+    Throw(ErrorKind::kConfig, "the data source '{}' has no path", kind.name);
+  const auto behind = std::find_if(kinds_.begin(), kinds_.end(),
+                                   [&](const SourceKind& k) { return k.name > kind.name; });
+  kinds_.insert(behind, std::move(kind));
+}
+
+const SourceKind* SourceTable::Find(std::string_view name) const {
+  const auto found = std::find_if(kinds_.begin(), kinds_.end(),
+                                  [&](const SourceKind& kind) { return kind.name == name; });
+  return found == kinds_.end() ? nullptr : &*found;
+}
+
+const SourceTable& Sources() {
+  return TheSources();
+}
+
+void RegisterSource(SourceKind kind) {
+  TheSources().Add(std::move(kind));
 }
 
 std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) {
-  std::vector<std::string> names;
-  for (const SourceEntry& entry : SourceEntries()) {
-    names.emplace_back(entry.name);
-    if (entry.name != kind) continue;
-    Kwargs own = kwargs;
-    const HoldoutParam holdout = TakeHoldout(&own);
-    std::unique_ptr<Source> whole = entry.make(own, kind);
-    RequireText(*whole, own);
-    if (holdout.holdout == 0 && holdout.holdout_folds == 0) return whole;
-    std::vector<int64_t> indices = HoldoutIndices(*whole, holdout, RootOf(own));
-    return NewSubset(std::move(whole), std::move(indices));
+  const SourceKind* const found = Sources().Find(kind);
+  if (!found) {
+    std::vector<std::string> names;
+    for (const SourceKind& known : Sources().kinds()) names.push_back(known.name);
+    Throw(ErrorKind::kConfig, "there is no data source '{}'{}; known are {}", kind,
+          DidYouMean(kind, names), join(names, ", "));
   }
-  Throw(ErrorKind::kConfig, "there is no data source '{}'{}; known are {}", kind,
-        DidYouMean(kind, names), join(names, ", "));
+  Kwargs own = kwargs;
+  const HoldoutParam holdout = TakeHoldout(&own);
+  std::unique_ptr<Source> whole = found->make(own);
+  RequireText(*whole, own);
+  if (holdout.holdout == 0 && holdout.holdout_folds == 0) return whole;
+  std::vector<int64_t> indices = HoldoutIndices(*whole, holdout, RootOf(own));
+  return NewSubset(std::move(whole), std::move(indices));
+}
+
+RecognizedSource RecognizeSource(const std::string& path, std::string_view preferred) {
+  RecognizedSource possible;
+  for (const SourceKind& kind : Sources().kinds()) {
+    std::optional<Recognition> found = kind.recognize ? kind.recognize(path) : std::nullopt;
+    if (!found) continue;
+    const bool certain = found->certain;
+    if (certain || !possible.kind || kind.name == preferred)
+      possible = {&kind, std::move(*found)};
+    if (certain) break;
+  }
+  return possible;
 }
 
 }  // namespace mxtrain::io

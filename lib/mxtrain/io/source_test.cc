@@ -457,9 +457,9 @@ TEST_CASE("image_list: a folder, a file, a list") {
 TEST_CASE("an unknown source or parameter gets the nearest known one") {
   CheckHas(
       WhyNoSource("minst", {}),
-      "there is no data source 'minst'; did you mean 'mnist'?; known are mnist, cifar10, cifar100, "
-      "csv, image_folder, list, image_list");
+      "there is no data source 'minst'; did you mean 'mnist'?; known are cifar10, cifar100, csv, "
+      "image_folder, image_list, list, mnist");
   CheckHas(WhyNoSource("mnist", {{"pth", "x"}}), "did you mean 'path'?");
   CheckHas(WhyNoSource("mnist", {}), "mnist needs the parameter 'path'");
-  CHECK(ListSources().size() == 7);
+  CHECK(Sources().kinds().size() == 7);
 }

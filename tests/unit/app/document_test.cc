@@ -44,7 +44,7 @@ TEST_CASE("precedence: command line, later files, earlier files, included files"
   CHECK(c.train.save.every == config::Interval{500, config::Interval::Unit::kSteps});
   CHECK(c.train.save.keep == 9);
   CHECK(c.data.batch_size == 8);
-  CHECK(c.data.train.path == (folder.path() / "digits").string());
+  CHECK(c.data.train.path() == (folder.path() / "digits").string());
 
   const std::string origins = config::OriginText(loaded.origins, *sources);
   auto origin_of = [&](const std::string& key) {
@@ -102,7 +102,7 @@ TEST_CASE("a map on the command line replaces all that the files say of its key"
   config::SourceConfig val =
       load(split, "", {"data.val={source: image_folder, path: /z}"}).config.data.val;
   CHECK(val.source == "image_folder");
-  CHECK(val.path == "/z");
+  CHECK(val.path() == "/z");
   CHECK_FALSE(val.shuffle);
   val = load(folder, "", {"data.val={folds: 3}", "data.val.fold=1"}).config.data.val;
   CHECK(val.source.empty());
@@ -426,7 +426,7 @@ TEST_CASE("aliases and merge keys") {
                        "batch_size: *w}\n");
   CHECK(o.text == "");
   CHECK(o.loaded.config.data.batch_size == 3);
-  CHECK(o.loaded.config.data.val.split == "test");
+  CHECK(o.loaded.config.data.val.Param("split") == "test");
   CHECK(o.loaded.config.data.val.source == "mnist");
 }
 

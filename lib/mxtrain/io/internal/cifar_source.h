@@ -16,12 +16,13 @@ struct CifarParam : Parameter<CifarParam> {
   int split;
   static void Declare(Fields<CifarParam>& f) {
     f.Add("path", &CifarParam::path)
+        .IsPath()
         .Required()
         .Help("folder with the binary files (data_batch_1.bin ..., or train.bin)");
     f.Add("split", &CifarParam::split)
         .Enum({{"train", kTrain}, {"test", kTest}})
         .Default(kTrain)
-        .Help("which of the two sets");
+        .Help("which of the two sets to read");
   }
 };
 

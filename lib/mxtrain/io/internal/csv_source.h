@@ -22,82 +22,98 @@ struct CsvParam : Parameter<CsvParam> {
   int missing;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
-    f.Add("path", &CsvParam::path).Default("").Help("one file that holds data and labels");
-    f.Add("label_columns", &CsvParam::label_columns)
+    f.Add("path", &CsvParam::path).IsPath().Default("").Help("file with data and labels");
+    f.Add("root", &CsvParam::root)
+        .IsPath()
+        .Default("")
+        .Help("folder that image paths are relative to; default: the folder of the file");
+    f.Add("label_delim", &CsvParam::label_delim)
+        .Default("")
+        .Help(
+            "separator between the classes of a multi-label example, such as ';' in 'cat;dog'; the "
+            "label is then 0 or 1 for each class");
+    f.Add("picture_fields", &CsvParam::picture_fields)
         .Default({})
-        .Help("with path: names or numbers (from 0) of the columns that are labels");
-    f.Add("data_csv", &CsvParam::data_csv)
-        .Default("")
-        .Help("instead of path: the file of the data");
-    f.Add("label_csv", &CsvParam::label_csv)
-        .Default("")
-        .Help("with data_csv: the file of the labels; none: no labels");
+        .Internal()
+        .Help("with data_fields: those whose one column holds image paths");
     f.Add("data_fields", &CsvParam::data_fields)
         .Default({})
+        .Internal()
         .Help(
             "with path: FIELD=COLUMN for each column of each field of the data, in order: left=a, "
             "left=b, right=c, right=d");
     f.Add("label_fields", &CsvParam::label_fields)
         .Default({})
-        .Help("with data_fields: FIELD=COLUMN for the labels");
+        .Internal()
+        .Help("with data_fields: FIELD=COLUMN for the labels; label_delim is of the first of one");
     f.Add("field_shapes", &CsvParam::field_shapes)
         .Default({})
+        .Internal()
         .Help(
             "with data_fields: FIELD=SHAPE of one example, y=1 or image=1x28x28; default: as "
             "data_shape and label_shape");
-    f.Add("picture_fields", &CsvParam::picture_fields)
-        .Default({})
-        .Help("with data_fields: those whose one column holds image paths");
-    f.Add("root", &CsvParam::root)
-        .Default("")
-        .Help("folder to which the paths are relative; default: that of the file");
-    f.Add("label_delim", &CsvParam::label_delim)
-        .Default("")
+    f.Add("delimiter", &CsvParam::delimiter)
+        .Default("auto")
         .Help(
-            "with data_fields: separator of the classes in the first single-column label, which "
-            "may name any number of them: ';' in cat;dog");
+            "separator between cells: one character, tab, or blanks (any number of spaces and "
+            "tabs); auto: whichever of , ; tab | is most frequent in the first line, blanks if "
+            "there is none");
+    f.Add("missing", &CsvParam::missing)
+        .Enum({{"error", kError}, {"mean", kMean}, {"drop", kDrop}})
+        .Default(kError)
+        .Help(
+            "empty cells (in numeric columns also nan, NA, n/a, null): error: refuse them; mean: "
+            "in inputs, use the column's mean over the training set, and skip rows without a "
+            "label; drop: skip their rows");
     f.Add("classes", &CsvParam::classes)
         .Default({})
+        .Internal()
         .Help(
             "class names of the label of label_delim, or of the first text label, in order of "
             "their numbers; default: the words found, sorted");
     f.Add("field_classes", &CsvParam::field_classes)
         .Default({})
+        .Internal()
         .Help(
             "FIELD=CLASS for each class of each text label, in order of their numbers; default: "
             "the words found, sorted");
-    f.Add("delimiter", &CsvParam::delimiter)
-        .Default("auto")
-        .Help(
-            "cell separator: one character, tab or blanks; auto: the one of , ; tab | that occurs "
-            "most often in the first line, blanks if there is none");
-    f.Add("missing", &CsvParam::missing)
-        .Enum({{"error", kError}, {"mean", kMean}, {"drop", kDrop}})
-        .Default(kError)
-        .Help(
-            "empty cells (for numbers also nan, NA, n/a, null): error; mean: in data replaced by "
-            "the column's mean, rows without "
-            "a label or an image are skipped; drop: their rows are skipped");
     f.Add("field_means", &CsvParam::field_means)
         .Default({})
+        .Internal()
         .Help(
             "FIELD=MEAN for each column of a field, in order: for missing = mean, and with "
             "field_stds");
     f.Add("field_stds", &CsvParam::field_stds)
         .Default({})
+        .Internal()
         .Help(
             "FIELD=STD for each column of a field, in order: its numbers become (number - mean) / "
             "std");
     f.Add("key", &CsvParam::key)
         .Default("")
+        .Internal()
         .Help(
             "column that names the rows; #: name them by number, from 1; default: by file and "
             "line");
+    f.Add("label_columns", &CsvParam::label_columns)
+        .Default({})
+        .Internal()
+        .Help("with path: names or numbers (from 0) of the columns that are labels");
+    f.Add("data_csv", &CsvParam::data_csv)
+        .Default("")
+        .Internal()
+        .Help("instead of path: the file of the data");
+    f.Add("label_csv", &CsvParam::label_csv)
+        .Default("")
+        .Internal()
+        .Help("with data_csv: the file of the labels; none: no labels");
     f.Add("data_shape", &CsvParam::data_shape)
         .Default(TShape())
+        .Internal()
         .Help("shape of one example; default: a row of all data columns");
     f.Add("label_shape", &CsvParam::label_shape)
         .Default(TShape())
+        .Internal()
         .Help("shape of one label; default: a scalar, or a row of several columns");
   }
 };

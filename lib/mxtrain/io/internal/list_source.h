@@ -13,17 +13,19 @@ struct ListParam : Parameter<ListParam> {
   std::string path, root, label_delim;
   std::vector<std::string> classes;
   static void Declare(Fields<ListParam>& f) {
-    f.Add("path", &ListParam::path).Required().Help("the list: PATH LABEL... per line");
+    f.Add("path", &ListParam::path).IsPath().Required().Help("file with PATH LABEL... per line");
     f.Add("root", &ListParam::root)
+        .IsPath()
         .Default("")
-        .Help("folder to which the paths are relative; default: that of the list");
+        .Help("folder that image paths are relative to; default: the folder of the file");
     f.Add("label_delim", &ListParam::label_delim)
         .Default("")
         .Help(
-            "separator of the classes of an image that may have any number of them: ';' in "
-            "cat;dog");
+            "separator between the classes of a multi-label example, such as ';' in 'cat;dog'; the "
+            "label is then 0 or 1 for each class");
     f.Add("classes", &ListParam::classes)
         .Default({})
+        .Internal()
         .Help("class names in order of their numbers; default: the labels found, sorted");
   }
 };

@@ -19,12 +19,13 @@ struct MnistParam : Parameter<MnistParam> {
   int split;
   static void Declare(Fields<MnistParam>& f) {
     f.Add("path", &MnistParam::path)
+        .IsPath()
         .Required()
         .Help("folder with the four IDX files, plain or .gz");
     f.Add("split", &MnistParam::split)
         .Enum({{"train", kTrain}, {"test", kTest}})
         .Default(kTrain)
-        .Help("which pair of files");
+        .Help("which of the two sets to read");
   }
 };
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/config/schema_source.h"
+
+#include <algorithm>
+
+#include "app/config/schema_kinds.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/source_factory.h"
+
+namespace mxtrain::config {
+namespace {
+
+std::vector<const io::SourceKind*> SourcesOfConfigurations() {
+  std::vector<const io::SourceKind*> kinds;
+  for (const io::SourceKind& kind : io::Sources().kinds()) {
+    if (kind.in_configurations) kinds.push_back(&kind);
+  }
+  return kinds;
+}
+
+// A parameter of one or several kinds of sources: one key.
+struct SourceParam {
+  FieldInfo field;
+  CheckText check;
+  std::vector<std::string> sources;
+  bool of_cells = false;  // how the cells of a table are read: it stands after `columns`
+  // Explanations and the sources that they are of.
+  std::vector<std::pair<std::string, std::vector<std::string>>> help;
+
+  bool IsOf(const FieldInfo& other, bool cells) const {
+    return field.name == other.name && field.type == other.type &&
+           field.default_text == other.default_text && field.range == other.range &&
+           field.required == other.required && of_cells == cells;
+  }
+  void Add(const io::SourceKind& kind, const std::string& text) {
+    sources.push_back(kind.name);
+    for (auto& [known, of] : help) {
+      if (known == text) return of.push_back(kind.name);
+    }
+    help.push_back({text, {kind.name}});
+  }
+  std::string Help() const {
+    if (help.size() == 1) return help[0].first;
+    std::vector<std::string> texts;
+    for (const auto& [text, of] : help) texts.push_back(format("{}: {}", join(of, ", "), text));
+    return join(texts, "; ");
+  }
+};
+
+std::vector<SourceParam> SourceParams() {
+  std::vector<SourceParam> params;
+  for (const io::SourceKind* kind : SourcesOfConfigurations()) {
+    bool after_columns = false;
+    for (FieldInfo field : kind->parameters) {
+      after_columns = after_columns || (kind->is_table && field.name == "data_fields");
+      if (field.internal) continue;
+      // Every data set of a configuration says where it is.
+      field.required = field.required || field.name == "path";
+      auto found = std::find_if(params.begin(), params.end(), [&](const SourceParam& p) {
+        return p.IsOf(field, after_columns);
+      });
+      if (found == params.end()) {
+        params.push_back({field, kind->check, {}, after_columns, {}});
+        found = params.end() - 1;
+      }
+      found->Add(*kind, field.help);
+    }
+  }
+  return params;
+}
+
+void AddParams(bool of_cells, Section<SourceConfig>* section) {
+  for (const SourceParam& param : SourceParams()) {
+    if (param.of_cells != of_cells) continue;
+    KeyInfo& key = section->AddParam(param.field, &SourceConfig::params, param.check);
+    key.help = param.Help();
+    key.selector = "source";
+    key.only_for = param.sources;
+    key.also = OtherNamesOfSourceParam(key.name);
+  }
+}
+
+}  // namespace
+
+Section<SourceConfig> SourceSection(bool validation) {
+  using C = SourceConfig;
+  std::vector<std::string> sources, help, tables;
+  for (const io::SourceKind* kind : SourcesOfConfigurations()) {
+    sources.push_back(kind->name);
+    help.push_back(kind->help);
+    if (kind->is_table) tables.push_back(kind->name);
+  }
+  std::vector<std::string> with_transforms = sources;
+  if (validation) with_transforms.emplace_back();
+  Section<C> s;
+  auto source = s.Add("source", &C::source);
+  source.Choices(sources, help).Help("what kind of data").Also({"type", "dataset"});
+  validation ? source.Default("") : source.Required();
+  AddParams(/*of_cells=*/false, &s);
+  if (validation) {
+    s.Add("split", &C::holdout)
+        .Default(0)
+        .Range(0, 1)
+        .OnlyFor("source", {""})
+        .Help("fraction of the training set held out for validation when there is no source")
+        .Also({"val_split", "validation_split"});
+    s.Add("folds", &C::folds)
+        .Default(0)
+        .Range(0, 1000)
+        .OnlyFor("source", {""})
+        .Help(
+            "instead of split: number of equal parts of the training set, of which part `fold` is "
+            "held out; mxtrain sweep "
+            "--folds trains on all of them")
+        .Also({"k_folds", "kfold", "n_splits", "cv"});
+    s.Add("fold", &C::fold)
+        .Default(0)
+        .Range(0, 999)
+        .OnlyFor("source", {""})
+        .Help("index of the fold to hold out, from 0");
+    s.Add("stratified", &C::stratified)
+        .Default(true)
+        .OnlyFor("source", {""})
+        .Help("keep the class proportions when the data has classes")
+        .Also({"stratify"});
+  }
+  s.Add("shuffle", &C::shuffle)
+      .Default(!validation)
+      .Help("new order every epoch; by default on for training and off for validation")
+      .Also({"random_order"});
+  if (!validation) {
+    s.Add("balanced", &C::balanced)
+        .Default(false)
+        .Help(
+            "draw every class equally often; the epoch keeps its length, so examples of small "
+            "classes repeat; requires shuffle")
+        .Also({"balance", "balanced_sampler", "weighted_sampler", "oversample"});
+  }
+  s.Add("transforms", &C::transforms)
+      .Default({})
+      .Kinds(TransformKinds())
+      .OnlyFor("source", with_transforms)
+      .Help(validation ? "image transforms, in order; for held-out data the default is the "
+                         "training set's resizing and cropping without "
+                         "its random transforms"
+                       : "image transforms, in order")
+      .Also({"augment", "augmentation", "transform", "aug"});
+  s.Add("columns", &C::columns)
+      .Required()
+      .OnlyFor("source", tables)
+      .Help(
+          "columns of each input and label, by their names in the net: {data: file, softmax_label: "
+          "kind}; several columns "
+          "form one array: {data: [x, y]}; other columns are ignored. A label of words names "
+          "classes");
+  AddParams(/*of_cells=*/true, &s);
+  if (!validation) {
+    s.Add("normalize", &C::normalize)
+        .Default("none")
+        .Choices({"none", "auto"})
+        .OnlyFor("source", tables)
+        .Help(
+            "auto: standardize numeric input columns, and labels of LinearRegressionOutput and "
+            "MAERegressionOutput, with the mean "
+            "and standard deviation of the training set, also in validation, eval and infer; "
+            "losses are in standardized units, "
+            "metrics and predictions in the label's own")
+        .Also({"standardize", "standardise", "normalization", "scale", "zscore"});
+  }
+  return s;
+}
+
+}  // namespace mxtrain::config
