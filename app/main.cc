@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program: declares the commands, runs one, and turns errors into a message and an exit code.
-// The only place that catches all errors.
+// The program: lets the commands declare themselves, runs one, and turns errors into a message and
+// an exit code. The only place that catches all errors.
 #include <execinfo.h>
 #include <unistd.h>
 
@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/distributed_run.h"
 #include "app/commands/exit_codes.h"
-#include "app/commands/nets.h"
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
 #include "app/fetch/remote_file.h"
@@ -266,35 +266,13 @@ int Main(int argc, char** argv) {
   downloads.Declare(line.common());
 
   commands::DistributedRun distributed(&leaving);
-  std::vector<std::unique_ptr<commands::Command>> all;
-  // As they are listed: from a folder of images to a model in use, the choices before and between,
-  // runs and what they may leave, and the reference.
-  all.push_back(commands::MakeInit());
-  all.push_back(commands::MakeCheck());
-  all.push_back(commands::MakeTrain(command_line, distributed));
-  all.push_back(commands::MakeEval());
-  all.push_back(commands::MakeInfer());
-  all.push_back(commands::MakeExport());
-  all.push_back(commands::MakeImport());
-  all.push_back(commands::MakePlan());
-  all.push_back(commands::MakeBench());
-  all.push_back(commands::MakeLrFind());
-  all.push_back(commands::MakeSweep());
-  all.push_back(commands::MakeRuns());
-  all.push_back(commands::MakeDiff());
-  all.push_back(commands::MakeVerifyResume());
-  all.push_back(commands::MakeReplay());
-  all.push_back(commands::MakeNets());
-  all.push_back(commands::MakeOps());
-  all.push_back(commands::MakeDevices());
-  all.push_back(commands::MakeSynth());
-  all.push_back(commands::MakeHelp(line));
-  all.push_back(commands::MakeCompletion(line));
-  for (auto& command : all) command->Declare(line);
+  commands::CommandList all({command_line, line, distributed});
+  commands::RegisterCommands(all);
+  all.Declare(line);
 
   int exit_code = 0;
   const int named = line.Parse(argc, argv, &exit_code);
-  commands::Command* const command = named >= 0 ? all[static_cast<size_t>(named)].get() : nullptr;
+  commands::Command* const command = named >= 0 ? &all[static_cast<size_t>(named)] : nullptr;
   if (command && command->Computes()) BoundBarrierSpin(argv);
   report::ConsoleOptions console_options = ToConsoleOptions(flags);
   if (command && command->RunsInRanks()) distributed.Find(&flags, &console_options);

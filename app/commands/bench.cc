@@ -13,6 +13,7 @@
 
 #include <unistd.h>
 
+#include "app/commands/command_list.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/machine_limits.h"
 #include "app/commands/pipeline_spec.h"
@@ -432,8 +433,8 @@ class Bench final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeBench() {
-  return std::make_unique<Bench>();
+MXTRAIN_COMMAND(bench, list) {
+  list.Add(HelpGroup::kChoices, 20, std::make_unique<Bench>());
 }
 
 }  // namespace mxtrain::commands

@@ -9,6 +9,7 @@
 
 #include "app/commands/check_data.h"
 #include "app/commands/class_checks.h"
+#include "app/commands/command_list.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/learning_rates.h"
@@ -269,8 +270,8 @@ class Check final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeCheck() {
-  return std::make_unique<Check>();
+MXTRAIN_COMMAND(check, list) {
+  list.Add(HelpGroup::kModel, 20, std::make_unique<Check>());
 }
 
 }  // namespace mxtrain::commands

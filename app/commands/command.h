@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A command of the program, one per file. main.cc creates all commands, lets them declare their
-// arguments and runs the given one.
+// A command of the program, one per file, which adds it to the list of commands (command_list.h).
+// main.cc lets all declare their arguments and runs the given one.
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,30 +47,6 @@ struct ConfigArguments {
   std::vector<std::string> places{};  // --place
   void Declare(Arguments& arguments, bool required = true);
 };
-
-class DistributedRun;  // distributed_run.h
-// `distributed` must outlive the command.
-std::unique_ptr<Command> MakeTrain(std::string command_line, DistributedRun& distributed);
-std::unique_ptr<Command> MakeEval();
-std::unique_ptr<Command> MakeInfer();
-std::unique_ptr<Command> MakeCheck();
-std::unique_ptr<Command> MakePlan();
-std::unique_ptr<Command> MakeBench();
-std::unique_ptr<Command> MakeOps();
-std::unique_ptr<Command> MakeDevices();
-std::unique_ptr<Command> MakeSynth();
-std::unique_ptr<Command> MakeInit();
-std::unique_ptr<Command> MakeExport();
-std::unique_ptr<Command> MakeImport();
-std::unique_ptr<Command> MakeVerifyResume();
-std::unique_ptr<Command> MakeReplay();
-// `line` must live as long as the command.
-std::unique_ptr<Command> MakeHelp(const CommandLine& line);
-std::unique_ptr<Command> MakeCompletion(const CommandLine& line);  // likewise
-std::unique_ptr<Command> MakeRuns();
-std::unique_ptr<Command> MakeDiff();
-std::unique_ptr<Command> MakeSweep();
-std::unique_ptr<Command> MakeLrFind();
 
 // Version, build and CPU: "mxtrain", "libraries", "compiler", "cpu".
 std::vector<std::pair<std::string, std::string>> BuildFacts();

@@ -2,7 +2,7 @@
 // mxtrain completion SHELL: a completion script on stdout.
 #include <iostream>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/completion_scripts.h"
 #include "app/commands/exit_codes.h"
 #include "app/commands/open_runtime.h"
@@ -50,8 +50,8 @@ class Completion final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeCompletion(const CommandLine& line) {
-  return std::make_unique<Completion>(line);
+MXTRAIN_COMMAND(completion, list) {
+  list.Add(HelpGroup::kReference, 60, std::make_unique<Completion>(list.program().line));
 }
 
 }  // namespace mxtrain::commands

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "app/commands/command_list.h"
 #include "app/commands/session.h"
 #include "app/report/output.h"
 #include "mxtrain/device/cpu/onednn/version.h"
@@ -107,8 +108,8 @@ std::string VersionText() {
                 facts[2].second, facts[3].second);
 }
 
-std::unique_ptr<Command> MakeDevices() {
-  return std::make_unique<Devices>();
+MXTRAIN_COMMAND(devices, list) {
+  list.Add(HelpGroup::kReference, 30, std::make_unique<Devices>());
 }
 
 }  // namespace mxtrain::commands

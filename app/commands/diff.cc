@@ -6,7 +6,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/config/differences.h"
 #include "app/report/output.h"
 #include "app/report/plot/chart.h"
@@ -161,8 +161,8 @@ class Diff final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeDiff() {
-  return std::make_unique<Diff>();
+MXTRAIN_COMMAND(diff, list) {
+  list.Add(HelpGroup::kRuns, 20, std::make_unique<Diff>());
 }
 
 }  // namespace mxtrain::commands

@@ -7,6 +7,7 @@
 
 #include "app/commands/class_files.h"
 #include "app/commands/class_report.h"
+#include "app/commands/command_list.h"
 #include "app/commands/compute_modes.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/finite_check.h"
@@ -428,8 +429,8 @@ class Eval final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeEval() {
-  return std::make_unique<Eval>();
+MXTRAIN_COMMAND(eval, list) {
+  list.Add(HelpGroup::kModel, 40, std::make_unique<Eval>());
 }
 
 }  // namespace mxtrain::commands

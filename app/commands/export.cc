@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/commands/command_list.h"
 #include "app/commands/compute_modes.h"
 #include "app/commands/cut_model.h"
 #include "app/commands/device_flag.h"
@@ -128,8 +129,8 @@ class Export final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeExport() {
-  return std::make_unique<Export>();
+MXTRAIN_COMMAND(export, list) {
+  list.Add(HelpGroup::kModel, 60, std::make_unique<Export>());
 }
 
 }  // namespace mxtrain::commands

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/exit_codes.h"
 #include "app/commands/help_topics.h"
 #include "app/commands/man_page.h"
@@ -191,8 +191,8 @@ class Help final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeHelp(const CommandLine& line) {
-  return std::make_unique<Help>(line);
+MXTRAIN_COMMAND(help, list) {
+  list.Add(HelpGroup::kReference, 50, std::make_unique<Help>(list.program().line));
 }
 
 }  // namespace mxtrain::commands

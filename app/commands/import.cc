@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/open_runtime.h"
 #include "app/config/net_onnx.h"
@@ -128,8 +128,8 @@ class Import final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeImport() {
-  return std::make_unique<Import>();
+MXTRAIN_COMMAND(import, list) {
+  list.Add(HelpGroup::kModel, 70, std::make_unique<Import>());
 }
 
 }  // namespace mxtrain::commands

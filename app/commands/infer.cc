@@ -11,6 +11,7 @@
 
 #include "app/commands/answers.h"
 #include "app/commands/batch_fit.h"
+#include "app/commands/command_list.h"
 #include "app/commands/compute_modes.h"
 #include "app/commands/cut_model.h"
 #include "app/commands/device_flag.h"
@@ -629,8 +630,8 @@ class Infer final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeInfer() {
-  return std::make_unique<Infer>();
+MXTRAIN_COMMAND(infer, list) {
+  list.Add(HelpGroup::kModel, 50, std::make_unique<Infer>());
 }
 
 }  // namespace mxtrain::commands

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/fine_tuning.h"
 #include "app/commands/init_config.h"
@@ -433,8 +433,8 @@ class Init final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeInit() {
-  return std::make_unique<Init>();
+MXTRAIN_COMMAND(init, list) {
+  list.Add(HelpGroup::kModel, 10, std::make_unique<Init>());
 }
 
 }  // namespace mxtrain::commands

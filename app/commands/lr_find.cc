@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/commands/command_list.h"
 #include "app/commands/session.h"
 #include "app/report/output.h"
 #include "app/report/plot/chart.h"
@@ -230,8 +231,8 @@ class LrFind final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeLrFind() {
-  return std::make_unique<LrFind>();
+MXTRAIN_COMMAND(lr_find, list) {
+  list.Add(HelpGroup::kChoices, 30, std::make_unique<LrFind>());
 }
 
 }  // namespace mxtrain::commands

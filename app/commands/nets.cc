@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain nets [NAME...]: the nets that come with the program.
-#include "app/commands/nets.h"
-
 #include <unistd.h>
 
 #include <iostream>
 
+#include "app/commands/command_list.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/layer_costs.h"
 #include "app/commands/session.h"
@@ -125,8 +124,8 @@ class Nets final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeNets() {
-  return std::make_unique<Nets>();
+MXTRAIN_COMMAND(nets, list) {
+  list.Add(HelpGroup::kReference, 10, std::make_unique<Nets>());
 }
 
 }  // namespace mxtrain::commands

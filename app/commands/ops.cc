@@ -6,6 +6,7 @@
 #include <cctype>
 #include <iostream>
 
+#include "app/commands/command_list.h"
 #include "app/commands/open_runtime.h"
 #include "app/commands/operator_arrays.h"
 #include "app/config/other_tools.h"
@@ -187,8 +188,8 @@ std::string TextOfOperator(const OperatorRegistry& registry, const std::string& 
   return text;
 }
 
-std::unique_ptr<Command> MakeOps() {
-  return std::make_unique<Ops>();
+MXTRAIN_COMMAND(ops, list) {
+  list.Add(HelpGroup::kReference, 20, std::make_unique<Ops>());
 }
 
 }  // namespace mxtrain::commands

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "app/commands/batch_fit.h"
+#include "app/commands/command_list.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/forecast.h"
 #include "app/commands/kvstore_flag.h"
@@ -560,8 +561,8 @@ class Plan final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakePlan() {
-  return std::make_unique<Plan>();
+MXTRAIN_COMMAND(plan, list) {
+  list.Add(HelpGroup::kChoices, 10, std::make_unique<Plan>());
 }
 
 }  // namespace mxtrain::commands

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/commands/command_list.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/session.h"
 #include "app/report/output.h"
@@ -223,8 +224,8 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   return watch.found(step);
 }
 
-std::unique_ptr<Command> MakeReplay() {
-  return std::make_unique<ReplayCommand>();
+MXTRAIN_COMMAND(replay, list) {
+  list.Add(HelpGroup::kRuns, 40, std::make_unique<ReplayCommand>());
 }
 
 }  // namespace mxtrain::commands

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/report/output.h"
 #include "app/report/run_summary.h"
 #include "mxtrain/base/error.h"
@@ -122,8 +122,8 @@ class Runs final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeRuns() {
-  return std::make_unique<Runs>();
+MXTRAIN_COMMAND(runs, list) {
+  list.Add(HelpGroup::kRuns, 10, std::make_unique<Runs>());
 }
 
 }  // namespace mxtrain::commands

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "app/commands/child_run.h"
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/sweep_axis.h"
 #include "app/commands/sweep_folds.h"
 #include "app/commands/sweep_results.h"
@@ -312,8 +312,8 @@ class Sweep final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeSweep() {
-  return std::make_unique<Sweep>();
+MXTRAIN_COMMAND(sweep, list) {
+  list.Add(HelpGroup::kChoices, 40, std::make_unique<Sweep>());
 }
 
 }  // namespace mxtrain::commands

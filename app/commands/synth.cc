@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/synth_image.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -120,8 +120,8 @@ class Synth final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeSynth() {
-  return std::make_unique<Synth>();
+MXTRAIN_COMMAND(synth, list) {
+  list.Add(HelpGroup::kReference, 40, std::make_unique<Synth>());
 }
 
 }  // namespace mxtrain::commands

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/commands/class_checks.h"
+#include "app/commands/command_list.h"
 #include "app/commands/cpu_share.h"
 #include "app/commands/device_flag.h"
 #include "app/commands/distributed_run.h"
@@ -431,8 +432,9 @@ class Train final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeTrain(std::string command_line, DistributedRun& distributed) {
-  return std::make_unique<Train>(std::move(command_line), distributed);
+MXTRAIN_COMMAND(train, list) {
+  list.Add(HelpGroup::kModel, 30,
+           std::make_unique<Train>(list.program().command_line, list.program().distributed));
 }
 
 }  // namespace mxtrain::commands

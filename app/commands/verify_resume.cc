@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "app/commands/command_list.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/session.h"
 #include "app/report/output.h"
@@ -181,8 +182,8 @@ class VerifyResume final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> MakeVerifyResume() {
-  return std::make_unique<VerifyResume>();
+MXTRAIN_COMMAND(verify_resume, list) {
+  list.Add(HelpGroup::kRuns, 30, std::make_unique<VerifyResume>());
 }
 
 }  // namespace mxtrain::commands

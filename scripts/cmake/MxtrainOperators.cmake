@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Operator folders (lib/mxtrain/operators/*, or those of a plug-in) hold sources with a MXTRAIN_OPERATOR(id, ...) each, and headers with a
 # MXTRAIN_KERNELS(id, Device, ...): kernels written once for all devices. The build finds both. A missing function is a link error; there
-# are no static initializers that a linker could drop.
+# are no static initializers that a linker could drop. The commands of the program are found in the same way.
 
 # The ids of all lines of FILE that begin with MACRO(id
 function(mxtrain_marked_ids file macro var)
@@ -71,22 +71,43 @@ function(mxtrain_write_kernels directory suffix ids text var)
   set(${var} ${${var}} ${file} PARENT_SCOPE)
 endfunction()
 
-# mxtrain_write_registrations(FILE file FUNCTION name IDS id...): a source that defines mxtrain::NAME(OperatorRegistry&), which calls
-# mxtrain_register_ID of every id.
+# mxtrain_ids_of_sources(MACRO var source...): the ids that the sources mark with MACRO, each of which is the name of its file.
+function(mxtrain_ids_of_sources macro var)
+  set(ids)
+  foreach(source IN LISTS ARGN)
+    mxtrain_marked_ids(${source} ${macro} marks)
+    get_filename_component(stem ${source} NAME_WE)
+    foreach(id IN LISTS marks)
+      if(NOT id STREQUAL stem)
+        message(FATAL_ERROR "${source}: ${macro}(${id}, ...) must bear the file's name, ${stem}")
+      endif()
+    endforeach()
+    list(APPEND ids ${marks})
+  endforeach()
+  set(${var} ${ids} PARENT_SCOPE)
+endfunction()
+
+# mxtrain_write_registrations(FILE file FUNCTION name [TYPE type HEADER header PREFIX prefix] IDS id...): a source that defines
+# mxtrain::NAME(TYPE&), which calls PREFIX_ID of every id; without a TYPE those of operators. HEADER declares mxtrain::TYPE.
 function(mxtrain_write_registrations)
-  cmake_parse_arguments(ARG "" "FILE;FUNCTION" "IDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "FILE;FUNCTION;TYPE;HEADER;PREFIX" "IDS" ${ARGN})
+  if(NOT ARG_TYPE)
+    set(ARG_TYPE OperatorRegistry)
+    set(ARG_HEADER mxtrain/operator/registry.h)
+    set(ARG_PREFIX mxtrain_register)
+  endif()
   set(declarations "")
   set(calls "")
   foreach(id IN LISTS ARG_IDS)
-    string(APPEND declarations "extern \"C\" void mxtrain_register_${id}(::mxtrain::OperatorRegistry&);\n")
-    string(APPEND calls "  mxtrain_register_${id}(registry);\n")
+    string(APPEND declarations "extern \"C\" void ${ARG_PREFIX}_${id}(::mxtrain::${ARG_TYPE}&);\n")
+    string(APPEND calls "  ::${ARG_PREFIX}_${id}(registry);\n")
   endforeach()
   file(CONFIGURE OUTPUT ${ARG_FILE} CONTENT
-"// Generated from the operator folders: one call per file.
-#include \"mxtrain/operator/registry.h\"
+"// Generated: one call per file.
+#include \"${ARG_HEADER}\"
 ${declarations}
 namespace mxtrain {
-void ${ARG_FUNCTION}([[maybe_unused]] OperatorRegistry& registry) {
+void ${ARG_FUNCTION}([[maybe_unused]] ${ARG_TYPE}& registry) {
 ${calls}}
 }  // namespace mxtrain
 " @ONLY)
@@ -124,17 +145,7 @@ function(mxtrain_collect_operators)
   if(NOT MXTRAIN_HAVE_ONEDNN)
     list(FILTER sources EXCLUDE REGEX "_onednn\\.cc$")
   endif()
-  set(ids)
-  foreach(source IN LISTS sources)
-    mxtrain_marked_ids(${source} MXTRAIN_OPERATOR marks)
-    get_filename_component(stem ${source} NAME_WE)
-    foreach(id IN LISTS marks)
-      if(NOT id STREQUAL stem)
-        message(FATAL_ERROR "${source}: MXTRAIN_OPERATOR(${id}, ...) must bear the file's name, ${stem}")
-      endif()
-    endforeach()
-    list(APPEND ids ${marks})
-  endforeach()
+  mxtrain_ids_of_sources(MXTRAIN_OPERATOR ids ${sources})
   mxtrain_device_kernels(${device} FOLDERS ${ARG_FOLDERS} DIRECTORY ${directory}/${name}_kernels SOURCES kernel_sources IDS kernel_ids)
   mxtrain_write_registrations(FILE ${ARG_REGISTRATIONS} FUNCTION ${ARG_FUNCTION} IDS ${ids} ${kernel_ids})
   set(${ARG_SOURCES} ${sources} ${kernel_sources} PARENT_SCOPE)

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <random>
 
-#include "app/commands/command.h"
+#include "app/commands/command_list.h"
 #include "app/commands/distributed_run.h"
 #include "app/config/document.h"
 #include "config_test.h"
@@ -65,14 +65,19 @@ class Aside {
 };
 
 // The exit code of `mxtrain WORDS`.
-int RunCommand(std::unique_ptr<commands::Command> command, std::vector<std::string> words) {
+int RunCommand(std::vector<std::string> words) {
+  std::atomic<bool> leaving{false};
+  commands::DistributedRun alone(&leaving);
   commands::CommandLine line("mxtrain", "", [] { return std::string(); });
-  command->Declare(line);
+  commands::CommandList all({"mxtrain", line, alone});
+  commands::RegisterCommands(all);
+  all.Declare(line);
   words.insert(words.begin(), "mxtrain");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   int exit_code = 0;
-  if (line.Parse(static_cast<int>(argv.size()), argv.data(), &exit_code) < 0) return exit_code;
+  const int named = line.Parse(static_cast<int>(argv.size()), argv.data(), &exit_code);
+  if (named < 0) return exit_code;
   commands::CommonFlags flags;
   flags.device = "cpu";
   flags.threads = 1;
@@ -81,7 +86,7 @@ int RunCommand(std::unique_ptr<commands::Command> command, std::vector<std::stri
   console_options.progress = report::Progress::kNone;
   report::Console console(console_options);
   try {
-    return command->Run(flags, console);
+    return all[static_cast<size_t>(named)].Run(flags, console);
   } catch (const config::DiagnosticError& e) {
     console.Message(LogLevel::kError, e.what());
     return static_cast<int>(e.kind());
@@ -214,12 +219,9 @@ train: {epochs: 1, optimizer: {name: rmsprop, lr: 0.01}, metrics: [multilabel_f1
     Codes codes;
     {
       const Aside aside(log);
-      codes.check = RunCommand(commands::MakeCheck(), {"check", file});
+      codes.check = RunCommand({"check", file});
       if (codes.check != 0 && codes.check != 9) return codes;
-      std::atomic<bool> leaving{false};
-      commands::DistributedRun alone(&leaving);
-      codes.train = RunCommand(commands::MakeTrain("mxtrain", alone),
-                               {"train", file, "train.max_steps=1", "--out", out, "--overwrite"});
+      codes.train = RunCommand({"train", file, "train.max_steps=1", "--out", out, "--overwrite"});
     }
     codes.said = ReadFile(log);
     return codes;
