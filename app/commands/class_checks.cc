@@ -154,7 +154,8 @@ Symbol WithWeightsOfClasses(const SessionView& session, const OperatorRegistry& 
   const config::Config& config = session.config();
   const config::Net& net = session.net;
   const config::ClassWeights& given = config.train.class_weights;
-  if (given.empty() || (given.numbers.empty() && !std::filesystem::exists(config.data.train.path())))
+  if (given.empty() ||
+      (given.numbers.empty() && !std::filesystem::exists(config.data.train.path())))
     return net.symbol;
   if (given.numbers.empty()) data.Open(false);
   Symbol weighted = net.symbol;

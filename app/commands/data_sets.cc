@@ -186,8 +186,8 @@ void DataSets::CompleteTable() {
   const std::vector<std::string> targets = Targets(session_.net.symbol);
   CheckTargets(targets);
   const bool standardizes = config().data.train.normalize == "auto";
-  const bool fills = ConfigOf(false).Param("missing") == "mean" ||
-                     ConfigOf(true).Param("missing") == "mean";
+  const bool fills =
+      ConfigOf(false).Param("missing") == "mean" || ConfigOf(true).Param("missing") == "mean";
   std::vector<std::string> fields, means, stds;
   for (const io::FieldSpec& field : training_->data_fields()) {
     if (field.kind == io::FieldKind::kValues && (standardizes || fills))

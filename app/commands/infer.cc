@@ -371,8 +371,8 @@ class Infer final : public Command {
     const io::RecognizedSource found =
         io::RecognizeSource(inputs_[0] == "-" ? "/dev/stdin" : inputs_[0], spec.source);
     if (!found.kind || !found.recognition.certain) return nullptr;
-    std::shared_ptr<const io::Source> source = io::MakeSource(
-        found.kind->name, spec.ParamsOfOther(found, {}, /*with_labels=*/false));
+    std::shared_ptr<const io::Source> source =
+        io::MakeSource(found.kind->name, spec.ParamsOfOther(found, {}, /*with_labels=*/false));
     const bool of_files = source->size() > 0 && !source->FileOf(0).empty();
     if (!of_files && (!copy_to_.empty() || !annotate_.empty())) {
       Throw(ErrorKind::kUsage,

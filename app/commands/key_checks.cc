@@ -56,10 +56,9 @@ void CheckInputOrder(const SessionView& session) {
   const config::SourceConfig& c = session.config().data.train;
   for (const config::NetInput& input : net.inputs) {
     const bool images =
-        IsTable(c)
-            ? std::any_of(c.columns.begin(), c.columns.end(),
-                          [&net](const auto& column) { return IsImage(column, net.inputs); })
-            : !c.source.empty();
+        IsTable(c) ? std::any_of(c.columns.begin(), c.columns.end(),
+                                 [&net](const auto& column) { return IsImage(column, net.inputs); })
+                   : !c.source.empty();
     const TShape& s = input.shape;
     if (!images || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
     const config::Place& place = written.input.place ? written.input.place : written.inputs.place;

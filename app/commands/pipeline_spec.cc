@@ -119,10 +119,9 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
   Kwargs kwargs = other.recognition.params;
   for (const auto& [key, value] : source_params) {
     const FieldInfo* const field = kind.Parameter(key);
-    const bool given =
-        std::any_of(kwargs.begin(), kwargs.end(), [&name = key](const auto& param) {
-          return param.first == name;
-        });
+    const bool given = std::any_of(kwargs.begin(), kwargs.end(), [&name = key](const auto& param) {
+      return param.first == name;
+    });
     if (field && !field->internal && field->type != "path" && !given)
       kwargs.emplace_back(key, value);
   }

@@ -107,8 +107,8 @@ class Sweep final : public Command {
   // Replaces the validation data of the configuration.
   void HoldOutFolds() {
     for (const config::KeyInfo& key : config::DescribeKeys()) {
-      const bool of_source = key.path.starts_with("data.val.") && key.selector == "source" &&
-                             key.name != "transforms";
+      const bool of_source =
+          key.path.starts_with("data.val.") && key.selector == "source" && key.name != "transforms";
       if (of_source || key.path == "data.val.source")
         config_.overrides.push_back(key.path + "=null");
     }

@@ -94,10 +94,10 @@ struct SourceConfig {
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;
   bool shuffle = false;
-  bool balanced = false;           // data.train
-  std::vector<Named> transforms;   // of images, in order
-  std::vector<Column> columns;     // of a table
-  std::string normalize;           // of a table, data.train: "none" or "auto"
+  bool balanced = false;          // data.train
+  std::vector<Named> transforms;  // of images, in order
+  std::vector<Column> columns;    // of a table
+  std::string normalize;          // of a table, data.train: "none" or "auto"
   Place place;
 };
 

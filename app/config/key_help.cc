@@ -13,8 +13,8 @@ namespace mxtrain::config {
 namespace {
 
 // `beside`: the keys of its section.
-using Visit = std::function<void(const std::string& path, const Key& key,
-                                 const std::vector<Key>& beside)>;
+using Visit =
+    std::function<void(const std::string& path, const Key& key, const std::vector<Key>& beside)>;
 
 void ForEachKey(const std::vector<Key>& keys, const std::string& prefix, const Visit& visit) {
   for (const Key& key : keys) {

@@ -29,8 +29,8 @@ struct KeyInfo {
   bool required = false;
   std::vector<std::string> choices;
   std::vector<std::string> choice_help;  // one for each choice, or empty
-  std::string word;               // accepted instead of a number: "auto"
-  std::vector<std::string> also;  // names in other tools
+  std::string word;                      // accepted instead of a number: "auto"
+  std::vector<std::string> also;         // names in other tools
   std::string selector;  // the sibling key that decides whether this one is allowed, "name"
   std::vector<std::string> only_for;  // for these values of the selector; empty: always
   params::Bounds bounds = {-std::numeric_limits<double>::infinity(),

@@ -56,9 +56,8 @@ std::vector<SourceParam> SourceParams() {
       if (field.internal) continue;
       // Every data set of a configuration says where it is.
       field.required = field.required || field.name == "path";
-      auto found = std::find_if(params.begin(), params.end(), [&](const SourceParam& p) {
-        return p.IsOf(field, after_columns);
-      });
+      auto found = std::find_if(params.begin(), params.end(),
+                                [&](const SourceParam& p) { return p.IsOf(field, after_columns); });
       if (found == params.end()) {
         params.push_back({field, kind->check, {}, after_columns, {}});
         found = params.end() - 1;

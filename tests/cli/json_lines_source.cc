@@ -51,8 +51,7 @@ class JsonLinesSource final : public Source {
     if (class_names_.empty()) {
       class_names_ = words;
       std::sort(class_names_.begin(), class_names_.end());
-      class_names_.erase(std::unique(class_names_.begin(), class_names_.end()),
-                         class_names_.end());
+      class_names_.erase(std::unique(class_names_.begin(), class_names_.end()), class_names_.end());
     }
     for (const std::string& word : words) {
       const auto found = std::find(class_names_.begin(), class_names_.end(), word);
@@ -61,8 +60,7 @@ class JsonLinesSource final : public Source {
       labels_.push_back(static_cast<float>(found - class_names_.begin()));
     }
     if (param.labels)
-      label_fields_ = {
-          {"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};
+      label_fields_ = {{"softmax_label", FieldKind::kValues, TShape(std::span<const int64_t>{})}};
   }
 
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }

@@ -138,12 +138,11 @@ std::unique_ptr<Source> NewCifar100Source(const CifarParam& param) {
   return std::make_unique<CifarSource>(param, Cifar100());
 }
 
-}  // namespace mxtrain::io
-
 MXTRAIN_SOURCE(cifar_source, sources) {
-  using namespace mxtrain::io;
   sources.Add(CifarKind(Cifar10(), SourceKindOf<CifarParam, NewCifar10Source>(
-                                    "cifar10", "binary files of CIFAR-10")));
+                                       "cifar10", "binary files of CIFAR-10")));
   sources.Add(CifarKind(Cifar100(), SourceKindOf<CifarParam, NewCifar100Source>(
-                                     "cifar100", "binary files of CIFAR-100, fine labels")));
+                                        "cifar100", "binary files of CIFAR-100, fine labels")));
 }
+
+}  // namespace mxtrain::io

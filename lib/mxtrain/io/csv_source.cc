@@ -415,18 +415,17 @@ std::unique_ptr<Source> NewCsvSource(const CsvParam& param) {
   return std::make_unique<CsvSource>(param);
 }
 
-}  // namespace mxtrain::io
-
 MXTRAIN_SOURCE(csv_source, sources) {
-  using namespace mxtrain::io;
   SourceKind csv =
       SourceKindOf<CsvParam, NewCsvSource>("csv", "numbers and image paths in text files");
   csv.is_table = true;
   // Without label_delim each label of words has names of its own, in field_classes.
-  csv.names_classes = [](const mxtrain::Kwargs& kwargs) {
+  csv.names_classes = [](const Kwargs& kwargs) {
     return std::any_of(kwargs.begin(), kwargs.end(), [](const auto& param) {
       return param.first == "label_delim" && !param.second.empty();
     });
   };
   sources.Add(std::move(csv));
 }
+
+}  // namespace mxtrain::io

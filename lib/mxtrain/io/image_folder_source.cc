@@ -280,10 +280,7 @@ std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
   return NewImageFiles(std::move(table));
 }
 
-}  // namespace mxtrain::io
-
 MXTRAIN_SOURCE(image_folder_source, sources) {
-  using namespace mxtrain::io;
   SourceKind folder = SourceKindOf<ImageFolderParam, NewImageFolderSource>(
       "image_folder", "images, one folder per class");
   folder.recognize = [](const std::string& path) -> std::optional<Recognition> {
@@ -296,3 +293,5 @@ MXTRAIN_SOURCE(image_folder_source, sources) {
   list.in_configurations = false;
   sources.Add(std::move(list));
 }
+
+}  // namespace mxtrain::io

@@ -133,10 +133,7 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
   return NewImageFiles(std::move(table));
 }
 
-}  // namespace mxtrain::io
-
 MXTRAIN_SOURCE(list_source, sources) {
-  using namespace mxtrain::io;
   SourceKind list =
       SourceKindOf<ListParam, NewListSource>("list", "a text file that lists images and labels");
   // Images that a pipe names are relative to the working folder.
@@ -148,3 +145,5 @@ MXTRAIN_SOURCE(list_source, sources) {
   };
   sources.Add(std::move(list));
 }
+
+}  // namespace mxtrain::io

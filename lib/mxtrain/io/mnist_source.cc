@@ -135,12 +135,11 @@ std::unique_ptr<Source> NewMnistSource(const MnistParam& param) {
   return std::make_unique<MnistSource>(param);
 }
 
-}  // namespace mxtrain::io
-
 MXTRAIN_SOURCE(mnist_source, sources) {
-  using namespace mxtrain::io;
-  SourceKind mnist = SourceKindOf<MnistParam, NewMnistSource>(
-      "mnist", "IDX files of MNIST and its relatives");
+  SourceKind mnist =
+      SourceKindOf<MnistParam, NewMnistSource>("mnist", "IDX files of MNIST and its relatives");
   mnist.recognize = RecognizeMnist;
   sources.Add(std::move(mnist));
 }
+
+}  // namespace mxtrain::io

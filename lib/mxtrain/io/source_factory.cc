@@ -107,8 +107,7 @@ RecognizedSource RecognizeSource(const std::string& path, std::string_view prefe
     std::optional<Recognition> found = kind.recognize ? kind.recognize(path) : std::nullopt;
     if (!found) continue;
     const bool certain = found->certain;
-    if (certain || !possible.kind || kind.name == preferred)
-      possible = {&kind, std::move(*found)};
+    if (certain || !possible.kind || kind.name == preferred) possible = {&kind, std::move(*found)};
     if (certain) break;
   }
   return possible;

@@ -91,14 +91,14 @@ MXTRAIN_API void RegisterSource(SourceKind kind);
 // Generated from the files of this folder.
 void RegisterSources(SourceTable& sources);
 
-// One function for each source file of this folder that is a kind of source, named after the file:
+// At the end of the file of a kind of source, in this folder, whose name is the id:
 //
 //   MXTRAIN_SOURCE(mnist_source, sources) { sources.Add(...); }
 //
-// The build generates the list that calls them.
-#define MXTRAIN_SOURCE(id, sources)                                               \
-  extern "C" void mxtrain_register_##id(::mxtrain::io::SourceTable& sources);     \
-  extern "C" void mxtrain_register_##id(::mxtrain::io::SourceTable& sources)
+// The build finds it at the beginning of a line and generates the list of calls.
+#define MXTRAIN_SOURCE(id, sources)                                 \
+  extern "C" void mxtrain_source_##id(::mxtrain::io::SourceTable&); \
+  extern "C" void mxtrain_source_##id(::mxtrain::io::SourceTable& sources)
 
 // Besides its own parameters every kind takes those of HoldoutParam (holdout_source.h). Throws
 // kConfig for an unknown kind (with the nearest known one) or parameter, and what the source itself
