@@ -13,6 +13,7 @@
 #include "app/commands/sweep_folds.h"
 #include "app/commands/sweep_results.h"
 #include "app/config/load.h"
+#include "app/config/schema.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_summary.h"

@@ -43,7 +43,7 @@ struct SourceParam {
     if (help.size() == 1) return help[0].first;
     std::vector<std::string> texts;
     for (const auto& [text, of] : help) texts.push_back(format("{}: {}", join(of, ", "), text));
-    return join(texts, "; ");
+    return format("{}", join(texts, "; "));
   }
 };
 
