@@ -18,7 +18,7 @@ constexpr int64_t kMostValues = 256;  // longest list that is printed
 
 class Finder {
  public:
-  Finder(const Model& model, const PipelineSpec& run)
+  Finder(const Model& model, const session::PipelineSpec& run)
       : model_(model), run_(run), losses_(model.symbol) {}
 
   // Nothing if the output is not a prediction; *why then gives the reason, unless it is the value
@@ -90,7 +90,7 @@ class Finder {
   }
 
   const Model& model_;
-  const PipelineSpec& run_;
+  const session::PipelineSpec& run_;
   const LossReport losses_;
 };
 
@@ -105,8 +105,8 @@ bool ClassNames::Contains(const std::string& name) const {
   return std::find(names_.begin(), names_.end(), name) != names_.end();
 }
 
-std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, int64_t batch,
-                                  report::Console& console) {
+std::vector<AnswerHead> AnswersOf(const Model& model, const session::PipelineSpec& run,
+                                  int64_t batch, report::Console& console) {
   const Finder finder(model, run);
   const std::vector<std::string> names = model.symbol.ListOutputs();
   const std::vector<TShape> shapes = OutputShapes(model, batch);

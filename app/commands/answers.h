@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/pipeline_spec.h"
 #include "app/report/console.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
@@ -39,7 +39,7 @@ struct AnswerHead {
 // the run's metrics and the operator that makes them. The value of a loss, an image, or a long list
 // of numbers is not a prediction; skipping one is reported. `batch`: a size that the net can be
 // for. Throws kUsage, with a suggestion, if there is no prediction.
-std::vector<AnswerHead> AnswersOf(const Model& model, const PipelineSpec& run, int64_t batch,
-                                  report::Console& console);
+std::vector<AnswerHead> AnswersOf(const Model& model, const session::PipelineSpec& run,
+                                  int64_t batch, report::Console& console);
 
 }  // namespace mxtrain::commands

@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "app/commands/command_list.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/machine_limits.h"
-#include "app/commands/pipeline_spec.h"
-#include "app/commands/session.h"
 #include "app/commands/synthetic_iter.h"
 #include "app/report/output.h"
+#include "app/session/device_choice.h"
+#include "app/session/pipeline_spec.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/executor/captures.h"
@@ -82,8 +82,8 @@ class Bench final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    if (infer_) DeviceOf(flags);  // refuses several
-    Session session(config_, flags, console);
+    if (infer_) session::DeviceOf(flags);  // refuses several
+    session::Session session(config_, flags, console.log());
     session.BuildNet();
     infer_ ? MeasureInference(session) : MeasureTraining(session);
     const int64_t batch = session.config().data.batch_size;
@@ -181,7 +181,7 @@ class Bench final : public Command {
                                               : format(" (quartiles {}, {})", at(0.25), at(0.75));
   }
 
-  static Work ForwardWork(Session& session) {
+  static Work ForwardWork(session::Session& session) {
     const Graph& graph = session.net().symbol.graph();
     const InferredSpecs specs = InferSpecs(
         graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
@@ -226,7 +226,7 @@ class Bench final : public Command {
   }
 
   // Of what convolutions and matrix products read and write.
-  static DType TypeOfProducts(const Session& session) {
+  static DType TypeOfProducts(const session::Session& session) {
     return session.MakeTrainOptions().modes.amp.value_or(DType::kFloat32);
   }
 
@@ -241,7 +241,7 @@ class Bench final : public Command {
   };
 
   // Each of the steps, a matrix product and a copy in turn, `rounds_` times; then the operators.
-  void Measure(Session& session, const Steps& steps) {
+  void Measure(session::Session& session, const Steps& steps) {
     Runtime& runtime = session.runtime();
     const auto batch = static_cast<double>(session.config().data.batch_size);
     const std::function<void()>&synthetic = steps.synthetic, &next = steps.next, &real = steps.real;
@@ -293,7 +293,8 @@ class Bench final : public Command {
   }
 
   // Fills times_. To a trace of the host, a pass on a GPU is one operation.
-  void MeasureOperators(Session& session, const std::function<void()>& step, int64_t steps) {
+  void MeasureOperators(session::Session& session, const std::function<void()>& step,
+                        int64_t steps) {
     Runtime& runtime = session.runtime();
     std::map<std::string, double> sums;
     double total = 0;
@@ -324,7 +325,7 @@ class Bench final : public Command {
 
   // Whole steps: forward, backward, updates through the KVStore. One trainer takes synthetic and
   // real batches.
-  void MeasureTraining(Session& session) {
+  void MeasureTraining(session::Session& session) {
     TrainOptions options = session.MakeTrainOptions();
     session.MeasureAllLayers(&options);
     options.epochs = int64_t{1} << 20;
@@ -355,7 +356,7 @@ class Bench final : public Command {
 
   // Forward passes on synthetic batches, and on images of the validation data as `infer` reads
   // them.
-  void MeasureInference(Session& session) {
+  void MeasureInference(session::Session& session) {
     std::unique_ptr<DataIter> real;
     if (!synthetic_ && !session.config().data.train.source.empty()) real = InferenceIter(session);
     SyntheticIter made = real ? SyntheticIter(session.runtime(), session.ctx(),
@@ -386,7 +387,7 @@ class Bench final : public Command {
     Measure(session, steps);
   }
 
-  static std::unique_ptr<DataIter> InferenceIter(Session& session) {
+  static std::unique_ptr<DataIter> InferenceIter(session::Session& session) {
     ModelInfo model;
     for (const config::NetInput& label : session.net().labels)
       model.labels.push_back({label.name, label.shape, label.dtype});
@@ -402,9 +403,10 @@ class Bench final : public Command {
       }
     }
     auto source = session.EvaluationSource();
-    const PipelineSpec spec = PipelineSpec::FromJson(session.MakeTrainOptions().model.pipeline);
-    return NewModelIter(session.runtime(), std::move(source), spec, model,
-                        session.config().data.batch_size, session.ctx());
+    const session::PipelineSpec spec =
+        session::PipelineSpec::FromJson(session.MakeTrainOptions().model.pipeline);
+    return session::NewModelIter(session.runtime(), std::move(source), spec, model,
+                                 session.config().data.batch_size, session.ctx());
   }
 
   // Puts the next batch of an endless sequence of epochs into *batch.

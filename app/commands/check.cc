@@ -8,17 +8,17 @@
 #include <set>
 
 #include "app/commands/check_data.h"
-#include "app/commands/class_checks.h"
 #include "app/commands/command_list.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/learning_rates.h"
-#include "app/commands/open_runtime.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/progress.h"
-#include "app/commands/session.h"
 #include "app/config/schema.h"
 #include "app/report/output.h"
+#include "app/session/class_checks.h"
+#include "app/session/device_choice.h"
+#include "app/session/open_runtime.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::commands {
@@ -113,7 +113,7 @@ class Check final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     if (schema_) {
-      std::cout << config::JsonSchema(*MakeRegistry(flags.plugins)) << "\n";
+      std::cout << config::JsonSchema(*session::MakeRegistry(flags.plugins)) << "\n";
       return 0;
     }
     if (config_.file.empty()) Throw(ErrorKind::kUsage, "CONFIG is required: mxtrain check CONFIG");
@@ -122,7 +122,7 @@ class Check final : public Command {
     Json result = {{"ok", false}, {"findings", 0}};
     bool opened = false;
     findings.Try([&] {
-      Session session(config_, WithoutAutoGpu(flags), console);
+      session::Session session(config_, session::WithoutAutoGpu(flags), console.log());
       opened = true;
       CheckAll(session, console, &findings, &result);
     });
@@ -153,7 +153,7 @@ class Check final : public Command {
   }
 
   // If one part fails, the others still run as far as they can.
-  void CheckAll(Session& session, report::Console& console, Findings* findings,
+  void CheckAll(session::Session& session, report::Console& console, Findings* findings,
                 Json* result) const {
     const bool net = findings->Try([&] { session.BuildNet(); });
     std::shared_ptr<const io::Source> train, val;
@@ -195,7 +195,7 @@ class Check final : public Command {
         findings->Add(LogLevel::kWarning, text);
     }
     if (train && net) {
-      for (const std::string& text : OddClasses(*train, *net))
+      for (const std::string& text : session::OddClasses(*train, *net))
         findings->Add(LogLevel::kWarning, text);
     }
     for (DataSet& set : sets) {
@@ -226,7 +226,7 @@ class Check final : public Command {
     std::unique_ptr<DataIter> train, val;
     std::unique_ptr<Trainer> trainer;
   };
-  static Rehearsal Bind(Session& session, report::Console& console, Findings* findings,
+  static Rehearsal Bind(session::Session& session, report::Console& console, Findings* findings,
                         Json* result) {
     Rehearsal rehearsal{session.TrainIter(), session.ValIter(), nullptr};
     TrainOptions options = session.MakeTrainOptions();
@@ -245,7 +245,7 @@ class Check final : public Command {
 
   // Reads every example, fully decoded and transformed, and checks its labels against losses and
   // metrics. False if one fails.
-  static bool ReadAll(Session& session, bool validation, report::Console& console,
+  static bool ReadAll(session::Session& session, bool validation, report::Console& console,
                       Findings* findings) {
     const std::unique_ptr<DataIter> iter = session.WholeIter(validation);
     LabelTrial labels(session, *iter);

@@ -309,7 +309,7 @@ Json ClassReport::ToJson(int worst) const {
 
 std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label,
                                       const std::vector<std::string>& classes,
-                                      const PipelineSpec& run) {
+                                      const session::PipelineSpec& run) {
   if (std::vector<std::string> own = run.ClassesOf(label); !own.empty()) return own;
   const bool other_label = std::any_of(losses.heads().begin(), losses.heads().end(),
                                        [&label](const LossReport::Head& other) {
@@ -320,7 +320,7 @@ std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::strin
 
 std::vector<ClassReport> ClassReportsOf(const Symbol& symbol,
                                         const std::vector<std::string>& classes,
-                                        const PipelineSpec& run) {
+                                        const session::PipelineSpec& run) {
   std::vector<ClassReport> reports;
   const LossReport losses(symbol);
   for (const LossReport::Head& head : losses.heads()) {

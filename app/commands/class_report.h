@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "app/commands/calibration.h"
-#include "app/commands/pipeline_spec.h"
 #include "app/report/result_file.h"
 #include "app/report/sample_sheet.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/ndarray/ndarray.h"
@@ -108,10 +108,10 @@ class ClassReport {
 // has no other label.
 std::vector<std::string> ClassNamesOf(const LossReport& losses, const std::string& label,
                                       const std::vector<std::string>& classes,
-                                      const PipelineSpec& run);
+                                      const session::PipelineSpec& run);
 // One for each softmax among the heads of a net.
 std::vector<ClassReport> ClassReportsOf(const Symbol& symbol,
                                         const std::vector<std::string>& classes,
-                                        const PipelineSpec& run);
+                                        const session::PipelineSpec& run);
 
 }  // namespace mxtrain::commands

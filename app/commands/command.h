@@ -11,19 +11,16 @@
 
 #include "app/commands/arguments.h"
 #include "app/report/console.h"
+#include "app/session/request.h"
 
 namespace mxtrain::commands {
 
 // Flags that every command takes.
-struct CommonFlags {
+struct CommonFlags : session::ComputeOptions {
   bool json = false;  // only JSON on stdout
-  bool quiet = false, verbose = false, deterministic = false, strict_device = false;
-  std::string device = "auto", engine = "threaded", color = "auto", progress = "auto";
+  bool quiet = false, verbose = false;
+  std::string color = "auto", progress = "auto";
   std::string log_level, log_size = "16MiB";
-  int threads = 0, cpu_workers = 1;
-  int local_rank = 0;  // of several processes on this machine that train together
-  std::optional<uint64_t> seed;
-  std::vector<std::string> plugins;
 };
 
 class Command {
@@ -40,13 +37,14 @@ class Command {
 };
 
 // CONFIG [key=value ...] -c FILE: arguments of most commands.
-struct ConfigArguments {
-  std::string file;
-  std::vector<std::string> overrides, more_files;
-  bool trusts_plugins = true;  // load those that the file names; else only those of the flags
-  std::vector<std::string> places{};  // --place
+struct ConfigArguments : session::ConfigFiles {
   void Declare(Arguments& arguments, bool required = true);
+};  // --place
+void Declare(Arguments& arguments, bool required = true);
 };
+
+// --place of commands that bind a net; may be repeated.
+void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places);
 
 // Version, build and CPU: "mxtrain", "libraries", "compiler", "cpu".
 std::vector<std::pair<std::string, std::string>> BuildFacts();

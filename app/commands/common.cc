@@ -59,6 +59,15 @@ void ConfigArguments::Declare(Arguments& arguments, bool required) {
       .Repeats();
 }
 
+void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places) {
+  arguments
+      .Option("--place", places,
+              "compute the layers with this ctx_group on another device, such as encoder=cpu(1) or "
+              "encoder=gpu:1; may be repeated")
+      .Takes("GROUP=DEVICE")
+      .Repeats();
+}
+
 std::atomic<int>& StopFlag() {
   return stop_flag;
 }

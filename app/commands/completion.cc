@@ -5,7 +5,7 @@
 #include "app/commands/command_list.h"
 #include "app/commands/completion_scripts.h"
 #include "app/commands/exit_codes.h"
-#include "app/commands/open_runtime.h"
+#include "app/session/open_runtime.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -29,7 +29,8 @@ class Completion final : public Command {
 
   int Run(const CommonFlags& flags, report::Console&) override {
     const CompletionWords words = {ConfigurationKeys(),
-                                   PublicOperators(*MakeRegistry(flags.plugins)), Topics()};
+                                   session::PublicOperators(*session::MakeRegistry(flags.plugins)),
+                                   Topics()};
     std::cout << (shell_ == "bash"  ? BashCompletion(line_, words)
                   : shell_ == "zsh" ? ZshCompletion(line_, words)
                                     : FishCompletion(line_, words));

@@ -4,8 +4,8 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/session.h"
 #include "app/report/output.h"
+#include "app/session/session.h"
 #include "mxtrain/device/cpu/onednn/version.h"
 #include "mxtrain/device/gpu_library.h"
 

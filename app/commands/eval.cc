@@ -8,13 +8,9 @@
 #include "app/commands/class_files.h"
 #include "app/commands/class_report.h"
 #include "app/commands/command_list.h"
-#include "app/commands/compute_modes.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
-#include "app/commands/pipeline_spec.h"
-#include "app/commands/session.h"
 #include "app/commands/trained_files.h"
 #include "app/commands/value_report.h"
 #include "app/config/document.h"
@@ -22,6 +18,10 @@
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "app/report/result_file.h"
+#include "app/session/compute_modes.h"
+#include "app/session/device_choice.h"
+#include "app/session/pipeline_spec.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -92,11 +92,11 @@ class Eval final : public Command {
     InputArrays arrays = facts_.TakeArrays();
     if (!arrays.empty() && !data_.empty())
       Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
-    const std::map<std::string, Context> places = ParsePlaces(places_);
+    const std::map<std::string, Context> places = session::ParsePlaces(places_);
     OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
     auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
-    PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
     std::shared_ptr<const io::Source> source;
     if (arrays.empty()) {
       source = Open(flags, model, spec, console);
@@ -110,10 +110,13 @@ class Eval final : public Command {
     }
     CheckOnlyBatch(opened, source->size(), batch_);
     const int64_t size = only_batch > 0 ? only_batch : BatchOf(model, *source);
-    auto iter = NewModelIter(*runtime, source, spec, model.info, size, DeviceOf(flags));
+    auto iter =
+        session::NewModelIter(*runtime, source, spec, model.info, size, session::DeviceOf(flags));
 
-    Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr, DeviceOf(flags),
-                          ModesOf(model, flags, *runtime, DeviceOf(flags), places, console));
+    Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr,
+                          session::DeviceOf(flags),
+                          session::ModesOf(model, flags, *runtime, session::DeviceOf(flags), places,
+                                           console.logger()));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::ImageReader reader(spec.transforms);
     std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names, spec);
@@ -233,7 +236,8 @@ class Eval final : public Command {
   }
 
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,
-                                         const PipelineSpec& spec, report::Console& console) {
+                                         const session::PipelineSpec& spec,
+                                         report::Console& console) {
     if (data_.empty()) {
       root_ = io::RootOf(spec.source_params);
       if (!spec.NamesData())
@@ -247,7 +251,8 @@ class Eval final : public Command {
       Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", data_,
             config::DidYouMeanFile(data_));
     if (IsConfiguration(data_)) {
-      Session session({data_, overrides_, {}}, WithoutAutoGpu(flags), console);
+      session::Session session({data_, overrides_, {}}, session::WithoutAutoGpu(flags),
+                               console.log());
       session.KeepDraw(model.info.pipeline);
       std::shared_ptr<const io::Source> source = session.EvaluationSource();
       root_ = session.RootOf(session.OpenSource(true) != nullptr);
@@ -263,7 +268,8 @@ class Eval final : public Command {
   }
 
   // The data of the model's run, if it still exists.
-  std::shared_ptr<const io::Source> OwnSource(const Model& model, const PipelineSpec& spec) const {
+  std::shared_ptr<const io::Source> OwnSource(const Model& model,
+                                              const session::PipelineSpec& spec) const {
     try {
       return io::MakeSource(spec.source, spec.source_params);
     } catch (const Error& e) {
@@ -280,7 +286,7 @@ class Eval final : public Command {
 
   // The command that evaluates the held-out part of the run's data in a folder; "" if there is no
   // such part, or no configuration that says which.
-  std::string HeldOutOf(const Model& model, const PipelineSpec& spec,
+  std::string HeldOutOf(const Model& model, const session::PipelineSpec& spec,
                         const std::string& folder) const {
     const fs::path own = fs::path(RunOf(model)) / "config.yaml";
     if (!spec.HoldsOut() || RunOf(model).empty() || !fs::exists(own)) return "";
@@ -289,8 +295,8 @@ class Eval final : public Command {
   }
 
   // Examples that the run was trained on flatter it.
-  void WarnOfTrainedFiles(const Model& model, const PipelineSpec& spec, const io::Source& source,
-                          report::Console& console) const {
+  void WarnOfTrainedFiles(const Model& model, const session::PipelineSpec& spec,
+                          const io::Source& source, report::Console& console) const {
     if (RunOf(model).empty()) return;
     const std::vector<std::string> both = TrainedFiles::OfRun(RunOf(model)).In(source, root_);
     if (both.empty()) return;
@@ -307,7 +313,8 @@ class Eval final : public Command {
   std::string DataName(const Model& model) const {
     if (!data_.empty()) return data_;
     if (!array_names_.empty()) return format("arrays of {}", join(array_names_, ", "));
-    for (const auto& [key, value] : PipelineSpec::FromJson(model.info.pipeline).source_params) {
+    for (const auto& [key, value] :
+         session::PipelineSpec::FromJson(model.info.pipeline).source_params) {
       if (key == "path") return value;
     }
     return "the model's own data";
@@ -326,7 +333,7 @@ class Eval final : public Command {
 
   // The metrics of the flags, else of the model's run, else accuracy for a model without a run
   // (MXNet's files).
-  std::vector<MetricSpec> Metrics(const PipelineSpec& run) const {
+  std::vector<MetricSpec> Metrics(const session::PipelineSpec& run) const {
     std::vector<MetricSpec> specs;
     if (metrics_.empty() && !run.source.empty()) return run.metrics;
     for (const std::string& text :
@@ -405,7 +412,7 @@ class Eval final : public Command {
       const int64_t examples = result["examples"], not_finite = result["not_finite"];
       std::cout << format("{} on {} examples of {}{}\n", model.file, examples, DataName(model),
                           data_.empty() && array_names_.empty() &&
-                                  PipelineSpec::FromJson(model.info.pipeline).HoldsOut()
+                                  session::PipelineSpec::FromJson(model.info.pipeline).HoldsOut()
                               ? ", held out in training"
                               : "");
       if (not_finite > 0) std::cout << format("  {:<16} {}\n", "not finite", not_finite);

@@ -4,14 +4,14 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/compute_modes.h"
 #include "app/commands/cut_model.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/onnx_files.h"
 #include "app/commands/open_model.h"
-#include "app/commands/pipeline_spec.h"
 #include "app/report/output.h"
+#include "app/session/compute_modes.h"
+#include "app/session/device_choice.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/ndarray/safetensors.h"
@@ -52,9 +52,10 @@ class Export final : public Command {
     if (!safetensors && !onnx) CheckNumber();
     onnx_.Check(onnx);
     auto [runtime, model, only_batch, unread] =
-        OpenModel(WithoutAutoGpu(flags), model_, inputs_, console);
+        OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console);
     if (!model.info.pipeline.empty()) {
-      model.info.pipeline = PipelineSpec::FromJson(model.info.pipeline).WithoutPaths().ToJson();
+      model.info.pipeline =
+          session::PipelineSpec::FromJson(model.info.pipeline).WithoutPaths().ToJson();
     }
     std::vector<std::string> files;
     const std::string folder = std::filesystem::path(output_).parent_path().string();
@@ -76,7 +77,7 @@ class Export final : public Command {
                                         {"classes", report::JsonText(model.info.class_names)}}));
       files = {output_};
     } else {
-      if (model.info.modes.empty()) model.info.modes = ModesInConfig(model.info.config);
+      if (model.info.modes.empty()) model.info.modes = session::ModesInConfig(model.info.config);
       files = SaveMxnetModel(output_, model);
       const std::string labels = WriteLabels(model);
       if (!labels.empty()) files.push_back(labels);

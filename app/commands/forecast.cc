@@ -10,7 +10,7 @@
 
 namespace mxtrain::commands {
 
-TimeForecast ForecastTime(Session& session) {
+TimeForecast ForecastTime(session::Session& session) {
   constexpr int kWarmUp = 3;
   constexpr int64_t kMostSteps = 50;
   constexpr double kSeconds = 5;
@@ -52,12 +52,13 @@ TimeForecast ForecastTime(Session& session) {
   return forecast;
 }
 
-DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer) {
+DiskForecast ForecastDisk(const session::Session& session, const session::ExternalBytes& outer) {
   return {outer.parameters + outer.auxiliaries + outer.optimizer + outer.averages,
           session.config().train.save.keep + 4};
 }
 
-RanksForecast ForecastRanks(const Session& session, const executor::ExecGraph& trained, int ranks) {
+RanksForecast ForecastRanks(const session::Session& session, const executor::ExecGraph& trained,
+                            int ranks) {
   const config::KVStoreConfig& kvstore = session.config().train.kvstore;
   std::vector<int64_t> bytes;
   double gradients = 0;

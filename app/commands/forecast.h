@@ -3,8 +3,8 @@
 // What a run will need: time, estimated from a few steps, and disk space.
 #include <cstdint>
 
-#include "app/commands/batch_fit.h"
-#include "app/commands/session.h"
+#include "app/session/batch_fit.h"
+#include "app/session/session.h"
 
 namespace mxtrain::commands {
 
@@ -19,7 +19,7 @@ struct TimeForecast {
 };
 
 // Trains for a few seconds, including reading and decoding, and discards the result.
-TimeForecast ForecastTime(Session& session);
+TimeForecast ForecastTime(session::Session& session);
 
 struct DiskForecast {
   int64_t checkpoint_bytes = 0;
@@ -27,13 +27,14 @@ struct DiskForecast {
   // if the file system has hard links: equal checkpoints then share their bytes.
   int64_t most_files = 0;
 };
-DiskForecast ForecastDisk(const Session& session, const ExternalBytes& outer);
+DiskForecast ForecastDisk(const session::Session& session, const session::ExternalBytes& outer);
 
 struct RanksForecast {
   int64_t sent_bytes = 0;       // by each process in a step, if they are in a ring
   int64_t optimizer_bytes = 0;  // of the process that has most
 };
 // Of several processes (dist_sync). `trained`: the result of the passes of training.
-RanksForecast ForecastRanks(const Session& session, const executor::ExecGraph& trained, int ranks);
+RanksForecast ForecastRanks(const session::Session& session, const executor::ExecGraph& trained,
+                            int ranks);
 
 }  // namespace mxtrain::commands

@@ -11,11 +11,11 @@
 #include "app/commands/exit_codes.h"
 #include "app/commands/help_topics.h"
 #include "app/commands/man_page.h"
-#include "app/commands/open_runtime.h"
 #include "app/commands/ops.h"
 #include "app/config/key_help.h"
 #include "app/report/output.h"
 #include "app/report/text_width.h"
+#include "app/session/open_runtime.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/suggest.h"
@@ -145,7 +145,7 @@ class Help final : public Command {
 
   // As `mxtrain ops` does. Throws if there is none of this name.
   void ShowOperator(const CommonFlags& flags) const {
-    const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
+    const auto registry = session::MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (!registry->Has(topic_)) ThrowUnknown(*registry);
     if (flags.json) {
       std::cout << report::JsonText(JsonOfOperator(*registry, topic_), 2) << "\n";
@@ -155,7 +155,7 @@ class Help final : public Command {
   }
 
   [[noreturn]] void ThrowUnknown(const OperatorRegistry& registry) const {
-    std::vector<std::string> known = PublicOperators(registry);
+    std::vector<std::string> known = session::PublicOperators(registry);
     // Layers only: short names of functions resemble too much.
     std::erase_if(known, [](const std::string& name) {
       return !std::isupper(static_cast<unsigned char>(name[0]));

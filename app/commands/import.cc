@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/device_flag.h"
-#include "app/commands/open_runtime.h"
 #include "app/config/net_onnx.h"
 #include "app/report/output.h"
+#include "app/session/device_choice.h"
+#include "app/session/open_runtime.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
@@ -48,8 +48,8 @@ class Import final : public Command {
     if (flags.json && !output_.empty())
       Throw(ErrorKind::kUsage, "--output takes the configuration, and --json prints none");
     for (const std::string& path : {weights_, output_}) RequireFree(path);
-    const auto runtime =
-        MakeRuntime(flags, 0, MakeRegistry(flags.plugins, DeviceType::kCPU), console);
+    const auto runtime = session::MakeRuntime(
+        flags, 0, session::MakeRegistry(flags.plugins, DeviceType::kCPU), console.log());
     const onnx::ImportedNet net = Read(runtime->operators());
     onnx::ToSymbol(net, runtime->operators());  // every layer fits
     for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);

@@ -10,22 +10,22 @@
 #include <numeric>
 
 #include "app/commands/answers.h"
-#include "app/commands/batch_fit.h"
 #include "app/commands/command_list.h"
-#include "app/commands/compute_modes.h"
 #include "app/commands/cut_model.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/open_model.h"
 #include "app/commands/output_files.h"
-#include "app/commands/pipeline_spec.h"
 #include "app/commands/predictions.h"
 #include "app/commands/progress.h"
-#include "app/commands/session.h"
 #include "app/commands/views.h"
 #include "app/report/npy.h"
 #include "app/report/output.h"
+#include "app/session/batch_fit.h"
+#include "app/session/compute_modes.h"
+#include "app/session/device_choice.h"
+#include "app/session/pipeline_spec.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/image_folder_source.h"
@@ -120,7 +120,7 @@ class Infer final : public Command {
     of_arrays_ = !arrays.empty();
     CheckFlags();
     if (!of_arrays_) CheckOrder(model_, inputs_[0], "infer");
-    std::map<std::string, Context> places = ParsePlaces(places_);
+    std::map<std::string, Context> places = session::ParsePlaces(places_);
     if (format_.empty())
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
@@ -131,9 +131,9 @@ class Infer final : public Command {
     const std::vector<std::string> declared = DeclaredBy(opened);
     if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol, output_layer_);
     RemoveLabels(runtime->operators(), &model, console);
-    DropRemovedGroups(whole, model.symbol, &places);
+    session::DropRemovedGroups(whole, model.symbol, &places);
     Net net;
-    PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
     if (of_arrays_) {
       net.source = arrays.ForModel(&model, /*labels=*/false, declared, console);
       model.info.pipeline = spec.OfArrays().ToJson();
@@ -151,16 +151,17 @@ class Infer final : public Command {
       if (net.source) TellOf(*net.source, console);
     }
     const std::vector<std::string> names = NamesOf(net.source.get(), spec);
-    const ComputeModes modes = ModesOf(model, flags, *runtime, DeviceOf(flags), places, console);
+    const ComputeModes modes = session::ModesOf(model, flags, *runtime, session::DeviceOf(flags),
+                                                places, console.logger());
     if (net.source) {
       CheckOnlyBatch(opened, net.source->size(), batch_);
       if (only_batch > 0) batch_ = least_batch_ = only_batch;
-      net.iter = NewIter(*runtime, model, net.source, DeviceOf(flags), modes, console);
+      net.iter = NewIter(*runtime, model, net.source, session::DeviceOf(flags), modes, console);
     }
     if (net.iter) {
       CheckRows(model, net.iter->batch_size());
       net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr,
-                             DeviceOf(flags), modes);
+                             session::DeviceOf(flags), modes);
       SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
     }
     const bool finite = !net.iter || TellNonFinite(model, console);
@@ -324,7 +325,7 @@ class Infer final : public Command {
   }
 
   // Whether the input is a table. A model that was trained on a column of images takes both.
-  bool IsTable(const PipelineSpec& spec, report::Console& console) const {
+  bool IsTable(const session::PipelineSpec& spec, report::Console& console) const {
     if (spec.NeedsTable()) return true;
     if (!spec.IsTable()) return false;
     if (!key_.empty()) return true;
@@ -359,14 +360,15 @@ class Infer final : public Command {
   }
 
   // The rows of a table with the columns of the model's inputs; other columns are ignored.
-  std::shared_ptr<const io::Source> OpenTable(const PipelineSpec& spec, const Model& model) const {
+  std::shared_ptr<const io::Source> OpenTable(const session::PipelineSpec& spec,
+                                              const Model& model) const {
     Kwargs kwargs = spec.OfInputs(model.info.inputs).TableParams(inputs_[0], /*with_labels=*/false);
     kwargs.emplace_back("key", key_.empty() && spec.NeedsTable() ? "#" : key_);
     return io::MakeSource(spec.source, kwargs);
   }
 
   // Data of a kind that its files tell, such as those of MNIST; null for images, and lists of them.
-  std::shared_ptr<const io::Source> OpenExamples(const PipelineSpec& spec) const {
+  std::shared_ptr<const io::Source> OpenExamples(const session::PipelineSpec& spec) const {
     if (inputs_.size() != 1) return nullptr;
     const io::RecognizedSource found =
         io::RecognizeSource(inputs_[0] == "-" ? "/dev/stdin" : inputs_[0], spec.source);
@@ -397,7 +399,8 @@ class Infer final : public Command {
   }
 
   // Of the examples, in the output: files unless the rows of a table have other names.
-  std::vector<std::string> NamesOf(const io::Source* source, const PipelineSpec& spec) const {
+  std::vector<std::string> NamesOf(const io::Source* source,
+                                   const session::PipelineSpec& spec) const {
     std::vector<std::string> names;
     if (of_arrays_) {
       for (int64_t i = 1; i <= source->size(); ++i) names.push_back(std::to_string(i));
@@ -415,7 +418,7 @@ class Infer final : public Command {
   std::unique_ptr<DataIter> NewIter(Runtime& runtime, const Model& model,
                                     std::shared_ptr<const io::Source> source, Context device,
                                     const ComputeModes& modes, report::Console& console) {
-    PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+    session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
     ModelInfo info = model.info;
     if (tta_ == "crops") WidenForCrops(&spec, &info);
     const int64_t wanted =
@@ -423,7 +426,7 @@ class Infer final : public Command {
     const int64_t batch = std::min(wanted, source->size());
     // Views are created on the host.
     const Context batches_for = tta_.empty() ? device : Context::cpu();
-    auto iter = NewModelIter(runtime, std::move(source), spec, info, batch, batches_for);
+    auto iter = session::NewModelIter(runtime, std::move(source), spec, info, batch, batches_for);
     if (tta_.empty()) return iter;
     auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape,
                                              tta_ == "crops");
@@ -435,10 +438,11 @@ class Infer final : public Command {
                                    const ComputeModes& modes, report::Console& console) {
     constexpr int64_t kMost = 64;  // larger batches are not faster
     const auto bytes_of = [&](int64_t batch) {
-      return InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device, modes);
+      return session::InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device,
+                                     modes);
     };
-    const auto memory_of = [&](Context of) { return FreeBytes(runtime, of) / 4; };
-    const BatchFit fit = PowerOfTwoWithin(memory_of, kMost, bytes_of);
+    const auto memory_of = [&](Context of) { return session::FreeBytes(runtime, of) / 4; };
+    const session::BatchFit fit = session::PowerOfTwoWithin(memory_of, kMost, bytes_of);
     if (fit.limit)
       console.Message(LogLevel::kInfo, format("{} examples per batch, to fit the free memory of {}",
                                               fit.batch, fit.limit->ToString()));
@@ -512,7 +516,7 @@ class Infer final : public Command {
     if (StopFlag() != 1) files.Finish();
   }
 
-  void Predictions(const PipelineSpec& spec, const std::vector<AnswerHead>& heads,
+  void Predictions(const session::PipelineSpec& spec, const std::vector<AnswerHead>& heads,
                    const std::vector<std::string>& names, Net* net, FiniteCheck* check,
                    report::Console& console) const {
     CheckAnswers(heads);

@@ -6,16 +6,16 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/fine_tuning.h"
 #include "app/commands/init_config.h"
-#include "app/commands/open_runtime.h"
 #include "app/commands/pretrained.h"
 #include "app/config/address.h"
 #include "app/config/name_list.h"
 #include "app/config/near_file.h"
 #include "app/fetch/sha256.h"
 #include "app/report/output.h"
+#include "app/session/device_choice.h"
+#include "app/session/open_runtime.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/params.h"
@@ -274,7 +274,8 @@ class Init final : public Command {
       choice.file = Written(fs::absolute(FollowLink(local)).lexically_normal().string());
       choice.sha256 = config::SplitPin(weights_).sha256;
     }
-    const auto runtime = MakeRuntime(WithoutAutoGpu(flags), 0, MakeRegistry({}), console);
+    const auto runtime = session::MakeRuntime(session::WithoutAutoGpu(flags), 0,
+                                              session::MakeRegistry({}), console.log());
     choice.facts = LookAtWeights(*runtime, net, local, family_, state_);
     const ZooWeights& found = choice.facts;
     std::string text = format("{}: {} {} arrays before the head of {} fit", weights_,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/label_trial.h"
 
-#include "app/commands/shape_check.h"
 #include "app/config/net.h"
+#include "app/session/shape_check.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::commands {
 
-LabelTrial::LabelTrial(const Session& session, const DataIter& iter)
+LabelTrial::LabelTrial(const session::Session& session, const DataIter& iter)
     : losses_(session.net().symbol),
       metrics_(session.net().symbol, losses_, session.Metrics(), iter.provide_label()) {
   const config::Net& net = session.net();
@@ -48,7 +48,7 @@ std::optional<std::string> LabelTrial::Refusal(const std::map<std::string, TBlob
   return std::nullopt;
 }
 
-bool LabelsFit(Session* session) {
+bool LabelsFit(session::Session* session) {
   for (const bool validation : {false, true}) {
     const auto source = session->OpenSource(validation);
     if (!source || (source->num_classes() > 0 && session->net().symbol.NumOutputs() == 1)) continue;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/session.h"
+#include "app/session/session.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/train/evaluation.h"
 #include "mxtrain/train/loss_report.h"
@@ -16,7 +16,7 @@ namespace mxtrain::commands {
 // Losses and metrics over dummy outputs: what they reject, they reject because of the labels.
 class LabelTrial {
  public:
-  LabelTrial(const Session& session, const DataIter& iter);
+  LabelTrial(const session::Session& session, const DataIter& iter);
 
   // The first example of the batch whose labels are rejected, and why.
   std::optional<std::string> WhyNot(const DataBatch& batch, const DataIter& iter);
@@ -33,6 +33,6 @@ class LabelTrial {
 // Reads the training and validation examples, except those of one net output whose classes have
 // names: CheckClassCount has compared them. Throws kData for the first label that does not fit.
 // False if a stop was requested first.
-bool LabelsFit(Session* session);
+bool LabelsFit(session::Session* session);
 
 }  // namespace mxtrain::commands

@@ -3,7 +3,7 @@
 
 namespace mxtrain::commands {
 
-std::vector<LayerCost> CostsOfLayers(const Session& session) {
+std::vector<LayerCost> CostsOfLayers(const session::Session& session) {
   const Graph& graph = session.net().symbol.graph();
   const InferredSpecs specs = InferSpecs(
       graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);

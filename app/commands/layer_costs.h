@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/session.h"
+#include "app/session/session.h"
 #include "mxtrain/base/shape.h"
 
 namespace mxtrain::commands {
@@ -18,6 +18,6 @@ struct LayerCost {
 };
 
 // In the order of the graph; a shared weight counts once. The net of the session must be built.
-std::vector<LayerCost> CostsOfLayers(const Session& session);
+std::vector<LayerCost> CostsOfLayers(const session::Session& session);
 
 }  // namespace mxtrain::commands

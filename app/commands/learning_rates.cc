@@ -21,15 +21,15 @@ std::string RateOf(const RateGroup& group, int64_t frozen_epochs) {
 
 }  // namespace
 
-std::vector<RateGroup> RateGroupsOf(const Session& session) {
+std::vector<RateGroup> RateGroupsOf(const session::Session& session) {
   const config::TrainConfig& train = session.config().train;
   const config::Net& net = session.net();
-  const LrPatterns patterns = LrPatternsOf(train, net);
-  const std::vector<std::string> frozen = FrozenOf(train, net);
+  const LrPatterns patterns = session::LrPatternsOf(train, net);
+  const std::vector<std::string> frozen = session::FrozenOf(train, net);
   const std::map<std::string, Attrs> attrs = net.symbol.ListAttrs();
   std::vector<RateGroup> groups;
   std::string first;  // layers of the last one
-  for (const LayerGroup& layers : LayerGroupsOf(net)) {
+  for (const LayerGroup& layers : session::LayerGroupsOf(net)) {
     for (const std::string& name : layers.parameters) {
       const auto own = attrs.find(name);
       RateGroup one{layers.name, 1, false, 1};
@@ -49,7 +49,7 @@ std::vector<RateGroup> RateGroupsOf(const Session& session) {
   return groups;
 }
 
-std::vector<std::string> RateLines(const Session& session) {
+std::vector<std::string> RateLines(const session::Session& session) {
   const std::vector<RateGroup> groups = RateGroupsOf(session);
   if (groups.size() < 2) return {};
   size_t width = 0;
@@ -65,10 +65,10 @@ std::vector<std::string> RateLines(const Session& session) {
   return lines;
 }
 
-void TellRates(const Session& session, report::Console& console) {
+void TellRates(const session::Session& session, report::Console& console) {
   constexpr size_t kMostLines = 20, kFewGroups = 3;
   const double decay = session.config().train.lr_decay;
-  const size_t groups = decay < 1 ? LayerGroupsOf(session.net()).size() : kFewGroups;
+  const size_t groups = decay < 1 ? session::LayerGroupsOf(session.net()).size() : kFewGroups;
   if (groups < kFewGroups) {
     console.Message(LogLevel::kWarning,
                     format("train.lr_decay has little effect: the net has {}, and one ends "

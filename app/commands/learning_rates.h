@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/session.h"
+#include "app/session/session.h"
 
 namespace mxtrain::commands {
 
@@ -17,12 +17,12 @@ struct RateGroup {
 };
 
 // From the input to the head.
-std::vector<RateGroup> RateGroupsOf(const Session& session);
+std::vector<RateGroup> RateGroupsOf(const session::Session& session);
 
 // One line for each group; empty if all parameters learn alike.
-std::vector<std::string> RateLines(const Session& session);
+std::vector<std::string> RateLines(const session::Session& session);
 
 // The first of these lines as messages.
-void TellRates(const Session& session, report::Console& console);
+void TellRates(const session::Session& session, report::Console& console);
 
 }  // namespace mxtrain::commands

@@ -8,9 +8,9 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/session.h"
 #include "app/report/output.h"
 #include "app/report/plot/chart.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 
@@ -104,7 +104,7 @@ class LrFind final : public Command {
 
   int Run(const CommonFlags& flags, report::Console& console) override {
     CatchSignals();
-    Session session(config_, flags, console);
+    session::Session session(config_, flags, console.log());
     session.BuildNet();
     auto train = session.TrainIter();
     TrainOptions options = RisingRate(session.MakeTrainOptions());

@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "app/commands/pipeline_spec.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 
@@ -20,8 +20,9 @@ std::vector<std::string> ReadLines(const std::string& path) {
 }
 
 // Resizes images to the input's size (for square inputs with a center crop) and normalizes them.
-PipelineSpec Prepare(const TShape& input, const std::string& mean, const std::string& std) {
-  PipelineSpec spec;
+session::PipelineSpec Prepare(const TShape& input, const std::string& mean,
+                              const std::string& std) {
+  session::PipelineSpec spec;
   if (input[1] == input[2]) {
     // Of the shorter side.
     spec.transforms.push_back({"resize", {{"size", params::Print(input[1])}}});

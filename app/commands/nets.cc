@@ -5,12 +5,12 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/layer_costs.h"
-#include "app/commands/session.h"
 #include "app/config/zoo.h"
 #include "app/report/output.h"
 #include "app/report/text_width.h"
+#include "app/session/device_choice.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::commands {
@@ -48,7 +48,7 @@ class Nets final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    DeviceOf(flags);  // refuses several
+    session::DeviceOf(flags);  // refuses several
     const std::vector<std::string> names = names_.empty() ? config::NetNames() : names_;
     for (const std::string& name : names) config::NetFile(name);  // refuses others at once
     if (flags.json) {
@@ -79,19 +79,20 @@ class Nets final : public Command {
     ConfigArguments arguments;
     arguments.file = config::NetFile(name).string();
     arguments.overrides = {format("data.batch_size={}", batch_)};
-    Session session(arguments, flags, console);
+    session::Session session(arguments, flags, console.log());
     session.BuildNet();
     NetFacts facts{name, session.net().inputs[0].shape, 0, 0, 0, 0};
     for (const LayerCost& layer : CostsOfLayers(session)) {
       facts.parameters += layer.parameters;
       facts.flops += layer.flops / batch_;
     }
-    facts.training = TotalOf(session.BytesOfTraining(batch_));
+    facts.training = session::TotalOf(session.BytesOfTraining(batch_));
     std::vector<InputInfo> inputs;
     for (const config::NetInput& input : session.net().inputs)
       inputs.push_back({input.name, input.shape, input.dtype});
-    facts.inference = TotalOf(InferenceBytes(session.runtime(), session.net().symbol, inputs, 1,
-                                             session.ctx(), session.MakeTrainOptions().modes));
+    facts.inference =
+        session::TotalOf(session::InferenceBytes(session.runtime(), session.net().symbol, inputs, 1,
+                                                 session.ctx(), session.MakeTrainOptions().modes));
     return facts;
   }
 

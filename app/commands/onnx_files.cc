@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "app/commands/pipeline_spec.h"
 #include "app/report/list_item.h"
 #include "app/report/output.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/onnx/export.h"
@@ -84,7 +84,7 @@ onnx::Preprocessing PreprocessingOf(const Model& model) {
     Throw(ErrorKind::kConfig,
           "{} does not say how its input is prepared; export without --with-preprocessing",
           model.file);
-  const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+  const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
   if (model.info.inputs.size() != 1 || model.info.inputs[0].shape.ndim() != 3)
     Throw(ErrorKind::kConfig,
           "--with-preprocessing is for models with one input of images [C, H, W]");
@@ -106,7 +106,7 @@ onnx::Preprocessing PreprocessingOf(const Model& model) {
 
 // Whether images may be decoded otherwise than other programs do it.
 bool DecodesSmaller(const std::string& pipeline) {
-  const PipelineSpec spec = PipelineSpec::FromJson(pipeline);
+  const session::PipelineSpec spec = session::PipelineSpec::FromJson(pipeline);
   return !spec.exact_decode && std::ranges::any_of(spec.transforms, [](const auto& transform) {
     return transform.name == "resize";
   });
@@ -132,7 +132,7 @@ std::string OfColumns(const std::vector<std::string>& columns) {
   return format("{} {}", columns.size() == 1 ? "column" : "columns", join(names, ", "));
 }
 
-std::string PreprocessingOfTable(const Model& model, const PipelineSpec& spec) {
+std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec& spec) {
   std::string text;
   for (const InputInfo& input : model.info.inputs) {
     std::vector<int64_t> dims(input.shape.begin(), input.shape.end());
@@ -150,7 +150,7 @@ std::string PreprocessingOfTable(const Model& model, const PipelineSpec& spec) {
 
 std::string UnitsText(const Model& model) {
   if (model.info.pipeline.empty()) return "";
-  const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+  const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
   const LossReport losses(model.symbol);
   std::vector<std::string> texts;
   for (const LossReport::Head& head : losses.heads()) {
@@ -163,7 +163,7 @@ std::string UnitsText(const Model& model) {
 }
 
 std::string PreprocessingText(const Model& model) {
-  const PipelineSpec spec = PipelineSpec::FromJson(model.info.pipeline);
+  const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
   if (spec.NeedsTable()) return PreprocessingOfTable(model, spec);
   std::string text;
   for (const io::TransformSpec& transform : spec.transforms) {

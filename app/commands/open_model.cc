@@ -13,12 +13,12 @@
 #include <span>
 #include <sstream>
 
-#include "app/commands/device_flag.h"
-#include "app/commands/open_runtime.h"
-#include "app/commands/plugin_trust.h"
 #include "app/config/near_file.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
+#include "app/session/device_choice.h"
+#include "app/session/open_runtime.h"
+#include "app/session/plugin_trust.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
@@ -378,15 +378,16 @@ void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
 
 }  // namespace
 
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& where,
                       const std::vector<std::string>& inputs, InputArrays* arrays,
                       report::Console& console) {
   if (IsOnnx(where)) {
     OpenedModel opened;
     if (!inputs.empty())
       Throw(ErrorKind::kUsage, "{} declares its own inputs; --input takes NAME=FILE.npy", where);
-    opened.runtime = MakeRuntime(flags, flags.seed.value_or(0),
-                                 MakeRegistry(flags.plugins, DeviceOf(flags).type), console);
+    opened.runtime = session::MakeRuntime(
+        flags, flags.seed.value_or(0),
+        session::MakeRegistry(flags.plugins, session::DeviceOf(flags).type), console.log());
     ReadOnnx(where, &opened, arrays, console);
     return opened;
   }
@@ -400,17 +401,18 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
   return OpenModel(flags, where, named, console);
 }
 
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& where,
                       const std::vector<std::string>& inputs, report::Console& console) {
   OpenedModel opened;
   RefuseOtherFiles(where);
   if (const std::string file = CheckpointOf(where); !file.empty()) {
     RequireUndamaged(file);  // before reading its configuration
-    RequirePluginsNamed(PluginsOf(PeekModel(file).config), flags.plugins, file);
+    session::RequirePluginsNamed(session::PluginsOf(PeekModel(file).config), flags.plugins, file);
   }
-  const Context device = DeviceOf(flags);
+  const Context device = session::DeviceOf(flags);
   opened.runtime =
-      MakeRuntime(flags, flags.seed.value_or(0), MakeRegistry(flags.plugins, device.type), console);
+      session::MakeRuntime(flags, flags.seed.value_or(0),
+                           session::MakeRegistry(flags.plugins, device.type), console.log());
   opened.model = LoadModel(*opened.runtime, where, inputs);
   if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device)))
     choices->Keep(opened.model.info.kernel_choices);
@@ -443,7 +445,7 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
   return files;
 }
 
-bool LooksLikeTable(const std::string& input, const PipelineSpec& spec) {
+bool LooksLikeTable(const std::string& input, const session::PipelineSpec& spec) {
   if (input == "-") return spec.BeginsTable(BufferStdin());
   std::error_code none;
   if (fs::is_directory(input, none) || !fs::exists(input, none)) return false;

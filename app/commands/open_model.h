@@ -7,7 +7,7 @@
 
 #include "app/commands/command.h"
 #include "app/commands/input_arrays.h"
-#include "app/commands/pipeline_spec.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/io/source.h"
 #include "mxtrain/ndarray/runtime.h"
 #include "mxtrain/train/model.h"
@@ -38,7 +38,7 @@ void CheckOnlyBatch(const OpenedModel& opened, int64_t examples, int64_t wanted)
 // runs/latest, its target is reported. Throws as LoadModel, and kConfig if the model was trained
 // with a plug-in and no flag gives a file of that name. `inputs`: as in LoadModel. An ONNX file is
 // no model here.
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& where,
                       const std::vector<std::string>& inputs, report::Console& console);
 
 // The same, and an ONNX file too: its net with a loss behind a last softmax, its arrays, and the
@@ -46,7 +46,7 @@ OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
 // opened for that size. `arrays` define what it, or PREFIX@N, leaves open, and get the names that
 // inputs have in the net. Also throws as onnx::ImportModel, and kData for arrays of other
 // shapes than the inputs of an ONNX file.
-OpenedModel OpenModel(const CommonFlags& flags, const std::string& where,
+OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& where,
                       const std::vector<std::string>& inputs, InputArrays* arrays,
                       report::Console& console);
 
@@ -66,7 +66,7 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs,
 // For a run on a table with one column of images: whether an input of CollectImages is a table, and
 // not a list: its first record names that column (PipelineSpec::BeginsTable). Pipes and compressed
 // files are tables. Stdin is read to its end, and can then be read again.
-bool LooksLikeTable(const std::string& input, const PipelineSpec& spec);
+bool LooksLikeTable(const std::string& input, const session::PipelineSpec& spec);
 
 // Reports the examples that could not be read. Returns the exit code: 0 if there are none, or with
 // `skip`.

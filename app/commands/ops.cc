@@ -7,11 +7,11 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/open_runtime.h"
 #include "app/commands/operator_arrays.h"
 #include "app/config/other_tools.h"
 #include "app/report/output.h"
 #include "app/report/text_width.h"
+#include "app/session/open_runtime.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/operator/registry.h"
@@ -57,7 +57,7 @@ class Ops final : public Command {
   bool Computes() const override { return false; }
 
   int Run(const CommonFlags& flags, report::Console&) override {
-    const auto registry = MakeRegistry(flags.plugins, DeviceType::kGPU);
+    const auto registry = session::MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
     CheckName(*registry);
     std::cout << (flags.json
@@ -77,7 +77,7 @@ class Ops final : public Command {
         Throw(e.kind(), "there is no operator '{}'; did you mean {}?", name_, other);
       const std::string missing = config::MissingOperator(name_);
       if (!missing.empty()) Throw(e.kind(), "there is no operator '{}': {}", name_, missing);
-      std::vector<std::string> holding = PublicOperators(registry);
+      std::vector<std::string> holding = session::PublicOperators(registry);
       std::erase_if(holding, [&](const std::string& name) {
         return Lower(name).find(Lower(name_)) == std::string::npos;
       });
@@ -89,10 +89,11 @@ class Ops final : public Command {
   // One group at a time: layers first, optimizer updates last.
   static int List(const OperatorRegistry& registry) {
     size_t width = 0;
-    for (const std::string& name : PublicOperators(registry)) width = std::max(width, name.size());
+    for (const std::string& name : session::PublicOperators(registry))
+      width = std::max(width, name.size());
     for (const char* group : kGroups) {
       std::string lines;
-      for (const std::string& name : PublicOperators(registry)) {
+      for (const std::string& name : session::PublicOperators(registry)) {
         const auto property = registry.CreateUninitialized(name);
         if (GroupOf(name, *property) != group) continue;
         std::string text = property->Description();
@@ -108,7 +109,7 @@ class Ops final : public Command {
 
   static int ListJson(const OperatorRegistry& registry) {
     Json all = Json::array();
-    for (const std::string& name : PublicOperators(registry))
+    for (const std::string& name : session::PublicOperators(registry))
       all.push_back(JsonOfOperator(registry, name));
     std::cout << report::JsonText(all, 2) << "\n";
     return 0;

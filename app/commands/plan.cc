@@ -8,19 +8,19 @@
 #include <set>
 #include <sstream>
 
-#include "app/commands/batch_fit.h"
 #include "app/commands/command_list.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/forecast.h"
 #include "app/commands/kvstore_flag.h"
 #include "app/commands/layer_costs.h"
 #include "app/commands/learning_rates.h"
 #include "app/commands/net_plot.h"
 #include "app/commands/plan_plot.h"
-#include "app/commands/session.h"
 #include "app/report/output.h"
 #include "app/report/text_table.h"
 #include "app/report/text_width.h"
+#include "app/session/batch_fit.h"
+#include "app/session/device_choice.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/kernel_choices.h"
@@ -78,9 +78,9 @@ class Plan final : public Command {
   }
 
   int Run(const CommonFlags& flags, report::Console& console) override {
-    DeviceOf(flags);  // refuses several
+    session::DeviceOf(flags);  // refuses several
     kvstore_.AddTo(&config_);
-    Session session(config_, flags, console);
+    session::Session session(config_, flags, console.log());
     session.BuildNet();
     const std::vector<Layer> layers = CostsOfLayers(session);
     const executor::BindRequest train = session.MakeBindRequest(true),
@@ -97,8 +97,9 @@ class Plan final : public Command {
             "--time times steps on images, and with data.cache: features training has none; remove "
             "one of them");
     }
-    ExternalBytes outer = BytesOutsideArena(trained, train, session.StatesOfTraining());
-    OfDevices of_devices = BytesOutsideArenas(trained, train, session.StatesOfTraining());
+    session::ExternalBytes outer =
+        session::BytesOutsideArena(trained, train, session.StatesOfTraining());
+    OfDevices of_devices = session::BytesOutsideArenas(trained, train, session.StatesOfTraining());
     if (cut) AddTrunk(session, infer, &outer, &of_devices[session.ctx()]);
     const DiskForecast disk = ForecastDisk(session, outer);
     RanksForecast of_ranks;
@@ -138,7 +139,7 @@ class Plan final : public Command {
       if (fits)
         all["fit"] = {{"memory_bytes", fit.memory},
                       {"batch_size", fit.batch},
-                      {"total_bytes", TotalOf(fit.bytes)}};
+                      {"total_bytes", session::TotalOf(fit.bytes)}};
       std::cout << report::JsonText(all, 2) << "\n";
     } else {
       const auto known = report::ColumnsOf(STDOUT_FILENO);
@@ -167,12 +168,12 @@ class Plan final : public Command {
   // The largest batch within some bytes of each device's memory.
   struct Fit {
     int64_t memory = 0;
-    int64_t batch = 0;     // 0: not even one example for each worker
-    MemoryBytes bytes;     // of that batch; of such examples if the batch is 0
-    bool is_most = false;  // no larger one is possible
+    int64_t batch = 0;           // 0: not even one example for each worker
+    session::MemoryBytes bytes;  // of that batch; of such examples if the batch is 0
+    bool is_most = false;        // no larger one is possible
   };
 
-  Fit LargestBatch(Session& session) const {
+  Fit LargestBatch(session::Session& session) const {
     const std::optional<config::ByteCount> memory = config::ParseByteCount(memory_);
     if (!memory)
       Throw(ErrorKind::kUsage, "--memory: expected a size such as 8GiB or 512MiB, got '{}'",
@@ -185,7 +186,7 @@ class Plan final : public Command {
     int64_t fits = 1, too_many = most + 1;
     for (int64_t part = 2; fits + 1 < too_many;
          part = too_many > most ? std::min(2 * fits, most) : (fits + too_many) / 2) {
-      const MemoryBytes bytes = session.BytesOfTraining(part * workers);
+      const session::MemoryBytes bytes = session.BytesOfTraining(part * workers);
       if (LargestOf(bytes) > fit.memory) {
         too_many = part;
       } else {
@@ -198,35 +199,36 @@ class Plan final : public Command {
     return fit;
   }
 
-  static int64_t LargestOf(const MemoryBytes& bytes) {
+  static int64_t LargestOf(const session::MemoryBytes& bytes) {
     int64_t largest = 0;
     for (const auto& [device, taken] : bytes) largest = std::max(largest, taken);
     return largest;
   }
 
-  using OfDevices = std::map<Context, ExternalBytes>;
+  using OfDevices = std::map<Context, session::ExternalBytes>;
 
   // Parameters before the features are kept too, as in evaluation.
-  static void AddTrunk(Session& session, const executor::BindRequest& infer, ExternalBytes* all,
-                       ExternalBytes* of_device) {
+  static void AddTrunk(session::Session& session, const executor::BindRequest& infer,
+                       session::ExternalBytes* all, session::ExternalBytes* of_device) {
     const executor::ExecGraph graph =
         executor::RunPasses(session.net().symbol.graph(), infer, session.runtime());
-    const ExternalBytes whole = BytesOutsideArena(graph, infer, session.StatesOfTraining());
-    for (ExternalBytes* bytes : {all, of_device}) {
+    const session::ExternalBytes whole =
+        session::BytesOutsideArena(graph, infer, session.StatesOfTraining());
+    for (session::ExternalBytes* bytes : {all, of_device}) {
       bytes->parameters = whole.parameters;
       bytes->auxiliaries = whole.auxiliaries;
     }
   }
 
-  static ExternalBytes Of(const OfDevices& devices, Context device) {
+  static session::ExternalBytes Of(const OfDevices& devices, Context device) {
     const auto found = devices.find(device);
-    return found == devices.end() ? ExternalBytes() : found->second;
+    return found == devices.end() ? session::ExternalBytes() : found->second;
   }
 
   static Json ToJson(const std::vector<executor::ArenaPlan>& arenas, const OfDevices& devices) {
     Json list = Json::array();
     for (const executor::ArenaPlan& arena : arenas) {
-      const ExternalBytes own = Of(devices, arena.ctx);
+      const session::ExternalBytes own = Of(devices, arena.ctx);
       list.push_back({{"device", arena.ctx.ToString()},
                       {"full_bytes", arena.bytes},
                       {"lower_bound_bytes", arena.lower_bound},
@@ -252,7 +254,7 @@ class Plan final : public Command {
                              {"other", 10},
                              {"total", 10}});
     for (const executor::ArenaPlan& arena : arenas) {
-      const ExternalBytes own = Of(devices, arena.ctx);
+      const session::ExternalBytes own = Of(devices, arena.ctx);
       table.Add({arena.ctx.ToString(), FormatBytes(arena.bytes), FormatBytes(arena.lower_bound),
                  FormatBytes(own.parameters + own.auxiliaries), FormatBytes(own.gradients),
                  FormatBytes(own.optimizer), FormatBytes(own.averages + own.inputs + own.outputs),
@@ -271,7 +273,7 @@ class Plan final : public Command {
 
   // Of training and validation data, as if their images had one size; nothing if they are not
   // there. Throws kMemory if they do not fit.
-  static std::optional<int64_t> FeatureBytes(Session& session, const FeatureCut& cut) {
+  static std::optional<int64_t> FeatureBytes(session::Session& session, const FeatureCut& cut) {
     if (!std::filesystem::exists(session.config().data.train.path)) return std::nullopt;
     const auto training = session.OpenSource(false), validation = session.OpenSource(true);
     int64_t numbers = cut.Numbers();
@@ -282,7 +284,7 @@ class Plan final : public Command {
     return bytes;
   }
 
-  static Json ToJson(Session& session, const FeatureCut& cut) {
+  static Json ToJson(session::Session& session, const FeatureCut& cut) {
     const std::optional<int64_t> bytes = FeatureBytes(session, cut);
     return {{"layers", cut.layers},
             {"last", cut.last},
@@ -290,7 +292,7 @@ class Plan final : public Command {
             {"bytes", bytes ? Json(*bytes) : Json()}};
   }
 
-  static void PrintFeatures(Session& session, const FeatureCut& cut, std::ostream& out) {
+  static void PrintFeatures(session::Session& session, const FeatureCut& cut, std::ostream& out) {
     const std::optional<int64_t> bytes = FeatureBytes(session, cut);
     const int64_t epochs = session.config().train.freeze.epochs;
     out << format(
@@ -302,7 +304,7 @@ class Plan final : public Command {
     if (epochs > 0) out << "  memory and time are those of the epochs after them\n";
   }
 
-  static Json RatesToJson(const Session& session) {
+  static Json RatesToJson(const session::Session& session) {
     Json list = Json::array();
     for (const RateGroup& group : RateGroupsOf(session)) {
       list.push_back({{"layers", group.layers},
@@ -313,7 +315,7 @@ class Plan final : public Command {
     return list;
   }
 
-  static void PrintRates(const Session& session, std::ostream& out) {
+  static void PrintRates(const session::Session& session, std::ostream& out) {
     const std::vector<std::string> lines = RateLines(session);
     if (!lines.empty()) out << "learning rates, as multiples of the schedule's:\n";
     for (const std::string& line : lines) out << "  " << line << "\n";
@@ -354,7 +356,7 @@ class Plan final : public Command {
     }
   }
 
-  static plot::Drawing DrawNet(Session& session) {
+  static plot::Drawing DrawNet(session::Session& session) {
     const int64_t batch = session.config().data.batch_size;
     const InferredSpecs specs = InferSpecs(session.net().symbol.graph(),
                                            config::BatchShapes(session.net(), batch), {}, false);
@@ -402,7 +404,8 @@ class Plan final : public Command {
   }
 
   static Json ToJson(const std::vector<Layer>& layers, const executor::MemorySummary& training,
-                     const executor::MemorySummary& inference, const ExternalBytes& outer) {
+                     const executor::MemorySummary& inference,
+                     const session::ExternalBytes& outer) {
     int64_t parameters = 0;
     double flops = 0;
     Json list = Json::array();
@@ -436,9 +439,9 @@ class Plan final : public Command {
             {"layers", list}};
   }
 
-  void Print(Session& session, const std::vector<Layer>& layers,
+  void Print(session::Session& session, const std::vector<Layer>& layers,
              const executor::MemorySummary& training, const executor::MemorySummary& inference,
-             const ExternalBytes& outer, size_t columns, std::ostream& out) const {
+             const session::ExternalBytes& outer, size_t columns, std::ostream& out) const {
     report::TextTable table(
         {{"layer"}, {"operator", 0, true}, {"output", 0, true}, {"parameters", 12}, {"MFLOP", 10}});
     int64_t parameters = 0;
@@ -520,7 +523,7 @@ class Plan final : public Command {
   }
 
   // Asks every kernel again, as the passes did, and prints the answers.
-  static void PrintKernels(Session& session, const executor::BindRequest& request,
+  static void PrintKernels(session::Session& session, const executor::BindRequest& request,
                            std::ostream& out) {
     const executor::ExecGraph graph =
         executor::RunPasses(session.TrainedNet().graph(), request, session.runtime());

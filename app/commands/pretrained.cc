@@ -82,7 +82,7 @@ bool SameColours(const std::vector<double>& a, const std::vector<double>& b) {
 
 // What the configuration has otherwise than weights of a family rely on: settings to make.
 std::vector<std::string> DifferencesFrom(const config::WeightsFamily& family,
-                                         const Session& session) {
+                                         const session::Session& session) {
   std::vector<std::string> settings;
   const config::Value& vars = session.config().vars;
   for (const auto& [name, wanted] : family.vars) {
@@ -104,7 +104,7 @@ std::vector<std::string> DifferencesFrom(const config::WeightsFamily& family,
 
 // Which of these nets the configuration has: the one of its name, or with a variable from the file
 // of that name; "" if that is not told.
-std::string NetOf(Session& session, const std::set<std::string>& nets) {
+std::string NetOf(session::Session& session, const std::set<std::string>& nets) {
   const config::Config& c = session.config();
   if (nets.count(c.name) != 0) return c.name;
   if (!c.vars.is_map()) return "";
@@ -123,7 +123,7 @@ std::string NetOf(Session& session, const std::set<std::string>& nets) {
 // or mean they still fit, and only accuracy is lost. Files of a run have the net's own names.
 // `arrays`: their names in the file.
 void WarnIfOtherwise(const std::vector<std::string>& arrays, const std::string& called,
-                     Session& session, report::Console& console) {
+                     session::Session& session, report::Console& console) {
   const std::string& list = session.config().train.weights.map;
   if (list.empty()) return;
   std::set<std::string> nets = NetsIn(list);
@@ -171,7 +171,7 @@ std::vector<std::string> NamesInOrder(const Symbol& net) {
   return names;
 }
 
-Loaded Load(Session& session, const std::string& file, const std::string& called) {
+Loaded Load(session::Session& session, const std::string& file, const std::string& called) {
   const config::WeightsConfig& weights = session.config().train.weights;
   const NameMap rules = ReadMap(weights.map);
   const std::vector<std::string> in_net = NamesInOrder(session.net().symbol);
@@ -225,7 +225,7 @@ void SayHowRead(const Loaded& loaded, const std::string& called, report::Console
 }
 
 // Without training, the arrays that are not taken would be saved with their random values.
-void RequireWhole(const WeightsAccount& account, Session& session) {
+void RequireWhole(const WeightsAccount& account, session::Session& session) {
   if (account.reset.empty()) return;
   session.diagnostics().Error(
       session.loaded().PlaceOf("train.epochs"),
@@ -237,7 +237,7 @@ void RequireWhole(const WeightsAccount& account, Session& session) {
   session.diagnostics().ThrowIfErrors();
 }
 
-std::map<std::string, NDArray> ArraysOfOnnx(Session& session, report::Console& console) {
+std::map<std::string, NDArray> ArraysOfOnnx(session::Session& session, report::Console& console) {
   const onnx::ImportedNet net =
       config::ImportOnnx(session.config().net, session.runtime().operators());
   for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);
@@ -312,7 +312,7 @@ WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& 
   return gap;
 }
 
-std::string TakePretrained(Session& session, Trainer* trainer, report::Console& console,
+std::string TakePretrained(session::Session& session, Trainer* trainer, report::Console& console,
                            bool offline) {
   // train.weights, else the file of net.onnx
   const config::WeightsConfig& weights = session.config().train.weights;

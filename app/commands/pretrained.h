@@ -3,8 +3,8 @@
 // train.weights: initial weights from a file or an address, with the name map of the configuration.
 #include <string>
 
-#include "app/commands/session.h"
 #include "app/report/console.h"
+#include "app/session/session.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain::commands {
@@ -31,7 +31,7 @@ WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& 
 // LocalWeights and LoadWeights, and kConfig for an invalid map, for a file without any matching
 // array, for one that lacks arrays of a net that is not trained, and for one of another net unless
 // train.weights.partial.
-std::string TakePretrained(Session& session, Trainer* trainer, report::Console& console,
+std::string TakePretrained(session::Session& session, Trainer* trainer, report::Console& console,
                            bool offline = false);
 
 }  // namespace mxtrain::commands

@@ -9,8 +9,8 @@
 
 #include "app/commands/command_list.h"
 #include "app/commands/pretrained.h"
-#include "app/commands/session.h"
 #include "app/report/output.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 
@@ -193,7 +193,7 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Co
   ConfigArguments arguments;
   arguments.file = bundle + "/config.yaml";
   arguments.trusts_plugins = false;
-  Session session(arguments, same, console);
+  session::Session session(arguments, same, console.log());
   session.BuildNet();
   auto train = session.TrainIter();
   auto val = session.ValIter();

@@ -9,14 +9,14 @@
 #include <memory>
 #include <vector>
 
-#include "app/commands/plugin_trust.h"
 #include "app/commands/pretrained.h"
-#include "app/commands/session.h"
 #include "app/commands/trained_files.h"
 #include "app/config/differences.h"
 #include "app/config/document.h"
 #include "app/report/list_item.h"
 #include "app/report/output.h"
+#include "app/session/plugin_trust.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -45,7 +45,7 @@ void RefuseCheckpoint(const std::string& config) {
         config, run.empty() ? "RUN" : report::QuoteShell(run));
 }
 
-std::string CompleteText(const Session& session, const report::RunFolder& folder,
+std::string CompleteText(const session::Session& session, const report::RunFolder& folder,
                          const Trainer& trainer) {
   TrainState state;
   if (!NothingSaved(folder.checkpoints()))
@@ -67,7 +67,7 @@ std::string CommandsOf(const report::RunFolder& folder) {
 }
 
 // NAME=VALUE lines: the build, the machine, and the environment variables that are read.
-std::string Environment(Session& session) {
+std::string Environment(session::Session& session) {
   utsname system{};
   uname(&system);
   std::string text = format("system={} {} {}\nhost={}\n", system.sysname, system.release,
@@ -120,7 +120,7 @@ void RunStart::Find(const std::string& config) {
   if (flags_.resume && flags_.out.empty() && flags_.name.empty()) flags_.out = RunOf(config);
 }
 
-void RunStart::Agree(const Session& session, report::Console& console) {
+void RunStart::Agree(const session::Session& session, report::Console& console) {
   const std::string name = NameOf(session);
   distributed_.Together([&] {
     if (!distributed_.first()) return;
@@ -138,7 +138,7 @@ void RunStart::Agree(const Session& session, report::Console& console) {
   flags_.out = agreed.at("out");
 }
 
-ModelInfo RunStart::Before(Session* session) {
+ModelInfo RunStart::Before(session::Session* session) {
   ModelInfo before;
   if (!flags_.resume_from.empty()) {
     before = PeekModel(flags_.resume_from);
@@ -147,8 +147,8 @@ ModelInfo RunStart::Before(Session* session) {
     if (!NothingSaved(checkpoints)) before = CheckpointFolder(checkpoints).PeekLast();
   }
   if (!before.config.empty()) {
-    RequirePluginsNamed(PluginsOf(before.config), session->config().plugins,
-                        flags_.resume_from.empty() ? "the run" : flags_.resume_from);
+    session::RequirePluginsNamed(session::PluginsOf(before.config), session->config().plugins,
+                                 flags_.resume_from.empty() ? "the run" : flags_.resume_from);
     if (flags_.resume && !flags_.extend) CountEpochs(session);
   }
   session->KeepDraw(before.pipeline);
@@ -159,7 +159,8 @@ void RunStart::RequireCreatable() const {
   report::RunFolder::RequireCreatable("runs", flags_.out, flags_.overwrite);
 }
 
-void RunStart::TakeValues(Session& session, Trainer* trainer, report::Console& console) const {
+void RunStart::TakeValues(session::Session& session, Trainer* trainer,
+                          report::Console& console) const {
   if (!flags_.resume_from.empty()) {
     const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), flags_.resume_from);
     TellDifferences(session, checkpoint.model.config, console);
@@ -170,7 +171,7 @@ void RunStart::TakeValues(Session& session, Trainer* trainer, report::Console& c
   }
 }
 
-report::RunFolder RunStart::Open(Session& session) {
+report::RunFolder RunStart::Open(session::Session& session) {
   const std::string name = NameOf(session);
   if (flags_.resume) return ResumedFolder(name);
   made_folder_ = flags_.out.empty() || !std::filesystem::exists(flags_.out);
@@ -180,7 +181,7 @@ report::RunFolder RunStart::Open(Session& session) {
   return folder;
 }
 
-void RunStart::Enter(Session& session, const report::RunFolder& folder, Trainer* trainer,
+void RunStart::Enter(session::Session& session, const report::RunFolder& folder, Trainer* trainer,
                      report::Console& console) {
   trainer->SaveTo(folder.checkpoints());
   // A start that was killed left no configuration; without it the log would belong to no run.
@@ -200,7 +201,7 @@ void RunStart::Enter(Session& session, const report::RunFolder& folder, Trainer*
   std::filesystem::remove(folder.File("result.json"));  // of the previous segment
 }
 
-void RunStart::Resume(Session& session, const std::string& run, Trainer* trainer,
+void RunStart::Resume(session::Session& session, const std::string& run, Trainer* trainer,
                       report::Console& console) const {
   const std::string checkpoints = run + "/checkpoints";
   std::vector<std::string> warnings;
@@ -234,7 +235,7 @@ void RunStart::Resume(Session& session, const std::string& run, Trainer* trainer
   if (warnings.empty() && distributed_.first()) RemoveAbandonedFiles(checkpoints);
 }
 
-void RunStart::KeepTrainedFiles(Session& session, const report::RunFolder& folder,
+void RunStart::KeepTrainedFiles(session::Session& session, const report::RunFolder& folder,
                                 const Trainer& trainer, report::Console& console) const {
   if (!session.HoldsOut()) return;
   TrainedFiles trained = TrainedFiles::OfRun(
@@ -253,7 +254,7 @@ void RunStart::KeepTrainedFiles(Session& session, const report::RunFolder& folde
   if (!trained.empty()) trained.Save(folder);
 }
 
-std::string RunStart::NameOf(const Session& session) const {
+std::string RunStart::NameOf(const session::Session& session) const {
   return flags_.name.empty() ? session.config().name : flags_.name;
 }
 
@@ -275,7 +276,7 @@ std::string RunStart::ResumedCheckpoints(const std::string& name) const {
 
 // `--resume train.epochs=N` on the command line means N epochs of the run in all, also if it was
 // extended.
-void RunStart::CountEpochs(Session* session) {
+void RunStart::CountEpochs(session::Session* session) {
   const config::Place place = session->loaded().PlaceOf("train.epochs");
   if (session->diagnostics().sources().Where(place) != "command line") return;
   const CheckpointFolder checkpoints(ResumedCheckpoints(NameOf(*session)));
@@ -294,7 +295,7 @@ void RunStart::TellIfRun(report::Console& console) const {
 }
 
 // Warns about each setting that differs in the continued run.
-void RunStart::TellDifferences(const Session& session, const std::string& config_before,
+void RunStart::TellDifferences(const session::Session& session, const std::string& config_before,
                                report::Console& console) const {
   for (const auto& [name, before, now] :
        config::Compare(config::FlattenText("the run's configuration", config_before),
@@ -314,7 +315,7 @@ void RunStart::TellDifferences(const Session& session, const std::string& config
 }
 
 // Writes environment and command line; `before`: earlier commands of the run.
-void RunStart::Record(Session& session, const report::RunFolder& folder,
+void RunStart::Record(session::Session& session, const report::RunFolder& folder,
                       const std::string& before) const {
   folder.Write("origin.txt",
                config::OriginText(session.loaded().origins, session.diagnostics().sources()));

@@ -44,41 +44,42 @@ class RunStart {
   void Find(const std::string& config);
   // Decides whether a run is continued, and which: what depends on the folder of runs is decided by
   // the first process.
-  void Agree(const Session& session, report::Console& console);
+  void Agree(const session::Session& session, report::Console& console);
   // Before the net is built: the model of the run that is continued, for choices made once per run:
   // the value of `data.batch_size: auto`, and kernels. The session gets that run's epochs and draw
   // of held-out examples. Empty for a new run, or if nothing was saved. Throws kConfig if it has
   // plug-ins that the configuration does not name.
-  ModelInfo Before(Session* session);
+  ModelInfo Before(session::Session* session);
   // Throws kFileSystem if Open would refuse a new folder, as far as can be told without writing.
   void RequireCreatable() const;
   // The initial values of a new run: those of a checkpoint or of train.weights. A run that is
   // resumed in its own folder takes them in Enter or Resume.
-  void TakeValues(Session& session, Trainer* trainer, report::Console& console) const;
+  void TakeValues(session::Session& session, Trainer* trainer, report::Console& console) const;
   // The run's own folder if it is resumed, else a new one.
-  report::RunFolder Open(Session& session);
+  report::RunFolder Open(session::Session& session);
   bool made_folder() const { return made_folder_; }  // Open has found none
   // From here on the run writes into its folder; continues the run if it is resumed there.
-  void Enter(Session& session, const report::RunFolder& folder, Trainer* trainer,
+  void Enter(session::Session& session, const report::RunFolder& folder, Trainer* trainer,
              report::Console& console);
   // Of a process that does not enter the folder `run`.
-  void Resume(Session& session, const std::string& run, Trainer* trainer,
+  void Resume(session::Session& session, const std::string& run, Trainer* trainer,
               report::Console& console) const;
   // With held-out data, which may become another part when files are added or removed: says which
   // examples of validation the run has been trained on, and lists those that it will be.
-  void KeepTrainedFiles(Session& session, const report::RunFolder& folder, const Trainer& trainer,
-                        report::Console& console) const;
+  void KeepTrainedFiles(session::Session& session, const report::RunFolder& folder,
+                        const Trainer& trainer, report::Console& console) const;
 
  private:
-  std::string NameOf(const Session& session) const;
+  std::string NameOf(const session::Session& session) const;
   bool HasRun(const std::string& name) const;
   report::RunFolder ResumedFolder(const std::string& name) const;
   std::string ResumedCheckpoints(const std::string& name) const;
-  void CountEpochs(Session* session);
+  void CountEpochs(session::Session* session);
   void TellIfRun(report::Console& console) const;
-  void TellDifferences(const Session& session, const std::string& config_before,
+  void TellDifferences(const session::Session& session, const std::string& config_before,
                        report::Console& console) const;
-  void Record(Session& session, const report::RunFolder& folder, const std::string& before) const;
+  void Record(session::Session& session, const report::RunFolder& folder,
+              const std::string& before) const;
 
   const std::string command_line_;
   DistributedRun& distributed_;

@@ -7,20 +7,16 @@
 #include <iostream>
 #include <utility>
 
-#include "app/commands/class_checks.h"
 #include "app/commands/command_list.h"
 #include "app/commands/cpu_share.h"
-#include "app/commands/device_flag.h"
 #include "app/commands/distributed_run.h"
 #include "app/commands/kvstore_flag.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/learning_rates.h"
-#include "app/commands/plugin_trust.h"
 #include "app/commands/pretrained.h"
 #include "app/commands/replay.h"
 #include "app/commands/run_listeners.h"
 #include "app/commands/run_start.h"
-#include "app/commands/session.h"
 #include "app/commands/train_report.h"
 #include "app/fetch/remote_file.h"
 #include "app/report/html_report.h"
@@ -32,6 +28,10 @@
 #include "app/report/run_summary.h"
 #include "app/report/sample_sheet.h"
 #include "app/report/showing.h"
+#include "app/session/class_checks.h"
+#include "app/session/device_choice.h"
+#include "app/session/plugin_trust.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -135,7 +135,7 @@ class Train final : public Command {
     start_.Find(config_.file);
     CatchSignals();
     kvstore_.AddTo(&config_);
-    Session session(config_, flags, console);
+    session::Session session(config_, flags, console.log());
     distributed_.Join(session.config().train.kvstore);
     distributed_.Together([&] { session.JoinRanks(distributed_.group()); });
     start_.Agree(session, console);
@@ -224,8 +224,8 @@ class Train final : public Command {
   }
 
   // What cannot be read here cannot be trained on either: no warning that the run continues.
-  static void SaveFirstBatch(Session& session, const report::RunFolder& folder, DataIter& train,
-                             report::Console& console) {
+  static void SaveFirstBatch(session::Session& session, const report::RunFolder& folder,
+                             DataIter& train, report::Console& console) {
     std::optional<Error> unreadable;
     report::TryToShow(console, "the first batch", [&] {
       try {
@@ -242,7 +242,7 @@ class Train final : public Command {
 
   // A process of a distributed run other than the first, which alone writes the run folder, but for
   // their logs.
-  int Follow(Session& session, Trainer* trainer, report::Console& console) {
+  int Follow(session::Session& session, Trainer* trainer, report::Console& console) {
     distributed_.Together([] {});  // the first opens the folder
     const ProcessGroup& group = *distributed_.group();
     const std::string run = distributed_.group()->BroadcastText("");
@@ -275,7 +275,7 @@ class Train final : public Command {
   static int SignalOfStop() { return StopSignal() ? StopSignal() : SIGTERM; }
 
   // From here on the run has its folder.
-  void Enter(Session& session, const report::RunFolder& folder, Trainer* trainer,
+  void Enter(session::Session& session, const report::RunFolder& folder, Trainer* trainer,
              report::Console& console) {
     folder_ = folder;
     threads_ = session.runtime().backend(session.ctx()).threads();
@@ -325,8 +325,9 @@ class Train final : public Command {
     trusting.plugins.insert(trusting.plugins.end(), plugins_.begin(), plugins_.end());
     if (error.step() - from <= kStepsAtOnce)
       console.Message(LogLevel::kError, Replay(bundle, trusting, console).Text());
-    console.Message(LogLevel::kInfo, format("to repeat the failing step: mxtrain replay {}{}",
-                                            report::QuoteShell(bundle), PluginFlags(plugins_)));
+    console.Message(LogLevel::kInfo,
+                    format("to repeat the failing step: mxtrain replay {}{}",
+                           report::QuoteShell(bundle), session::PluginFlags(plugins_)));
   }
 
   // An error of the data or the configuration before the first save leaves no folder that
@@ -341,7 +342,7 @@ class Train final : public Command {
     std::filesystem::remove_all(path, kept);
   }
 
-  void Describe(Session& session, report::Console& console) {
+  void Describe(session::Session& session, report::Console& console) {
     std::string threads = Counted(session.runtime().backend(session.ctx()).threads(), "thread");
     const int workers = session.runtime().options().cpu_workers;
     if (workers > 1 && session.ctx().type != DeviceType::kGPU)
@@ -356,7 +357,7 @@ class Train final : public Command {
                  group->transport(), session.BatchOfRank(), session.BatchOfRank() * group->size()));
     }
     if (const auto training = session.OpenSource(false)) {
-      for (const std::string& text : OddClasses(*training, session.net()))
+      for (const std::string& text : session::OddClasses(*training, session.net()))
         console.Message(LogLevel::kWarning, text);
     }
     if (!session.class_names().empty())
@@ -384,7 +385,7 @@ class Train final : public Command {
           trainer.best().metric, *min_metric_, *min_metric_ / 100);
   }
 
-  int DryRun(Session& session, const TrainOptions& options, DataIter& train, DataIter* val,
+  int DryRun(session::Session& session, const TrainOptions& options, DataIter& train, DataIter* val,
              report::Console& console) {
     start_.RequireCreatable();
     Trainer trainer(session.runtime(), options, train, val);
@@ -397,8 +398,9 @@ class Train final : public Command {
     return 0;
   }
 
-  int Report(const Session& session, const report::RunFolder& folder, const DataIter& train,
-             const TrainResult& r, int64_t peak_memory, report::Console& console) {
+  int Report(const session::Session& session, const report::RunFolder& folder,
+             const DataIter& train, const TrainResult& r, int64_t peak_memory,
+             report::Console& console) {
     TellUnread(train, /*validation=*/false, console);
     ReportRun(session.config(), folder, r, peak_memory, given_share_, console);
     console.RepeatWarnings();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/train_report.h"
 
-#include "app/commands/plugin_trust.h"
 #include "app/report/output.h"
+#include "app/session/plugin_trust.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -56,7 +56,7 @@ std::string Next(const config::Config& config, const report::RunFolder& folder,
   const std::string path = report::QuoteShell(folder.path());
   const std::string again = ContinueCommand(folder);
   const std::string use = format("next: mxtrain eval {0}{1}, or mxtrain infer {0} INPUT{1}", path,
-                                 PluginFlags(config.plugins));
+                                 session::PluginFlags(config.plugins));
   switch (r.end) {
     case RunEnd::kStopped:
       return format("stopped and saved after {} of {} steps; to continue: {}", r.steps,

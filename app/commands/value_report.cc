@@ -136,14 +136,14 @@ Json ValueReport::ToJson() const {
 
 std::vector<std::string> NamesOfValues(const LossReport::Head& head,
                                        const std::vector<std::string>& classes,
-                                       const PipelineSpec& run) {
+                                       const session::PipelineSpec& run) {
   const bool of_classes = head.kind == LossReport::Head::Kind::kLogistic && !classes.empty();
   return of_classes ? classes : run.ColumnsOf(head.label);
 }
 
 std::vector<ValueReport> ValueReportsOf(const Symbol& symbol,
                                         const std::vector<std::string>& classes,
-                                        const PipelineSpec& run) {
+                                        const session::PipelineSpec& run) {
   std::vector<ValueReport> reports;
   const LossReport losses(symbol);
   for (const LossReport::Head& head : losses.heads()) {

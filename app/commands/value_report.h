@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/pipeline_spec.h"
 #include "app/report/result_file.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/ndarray/ndarray.h"
@@ -59,10 +59,10 @@ class ValueReport {
 // table that the model was trained on. Empty if there are none.
 std::vector<std::string> NamesOfValues(const LossReport::Head& head,
                                        const std::vector<std::string>& classes,
-                                       const PipelineSpec& run);
+                                       const session::PipelineSpec& run);
 // One for every such head of a net.
 std::vector<ValueReport> ValueReportsOf(const Symbol& symbol,
                                         const std::vector<std::string>& classes,
-                                        const PipelineSpec& run);
+                                        const session::PipelineSpec& run);
 
 }  // namespace mxtrain::commands

@@ -9,8 +9,8 @@
 
 #include "app/commands/command_list.h"
 #include "app/commands/pretrained.h"
-#include "app/commands/session.h"
 #include "app/report/output.h"
+#include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 
@@ -110,7 +110,7 @@ class VerifyResume final : public Command {
                   const std::string& keep, const std::string& from) {
     ConfigArguments arguments = config_;
     arguments.overrides.push_back(format("train.max_steps={}", most_));
-    Session session(arguments, flags, console);
+    session::Session session(arguments, flags, console.log());
     session.BuildNet();
     auto train = session.TrainIter();
     auto val = session.ValIter();

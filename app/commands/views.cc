@@ -22,7 +22,7 @@ int64_t Start(int64_t spare, int corner_bit, bool middle) {
 
 }  // namespace
 
-void WidenForCrops(PipelineSpec* spec, ModelInfo* model) {
+void WidenForCrops(session::PipelineSpec* spec, ModelInfo* model) {
   if (model->inputs.size() != 1 || model->inputs[0].shape.ndim() != 3)
     Throw(ErrorKind::kUsage, "--tta crops needs a model of images");
   TShape& input = model->inputs[0].shape;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/pipeline_spec.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/io/data_iter.h"
 
 namespace mxtrain::commands {
@@ -18,7 +18,7 @@ namespace mxtrain::commands {
 // Enlarges the output of a model's pipeline for crops: its last center_crop (or, without one, its
 // last resize, or an added resize) gets 8/7 of the size. Throws kUsage for a model whose input is
 // not an image.
-void WidenForCrops(PipelineSpec* spec, ModelInfo* model);
+void WidenForCrops(session::PipelineSpec* spec, ModelInfo* model);
 
 // Returns every batch of another iterator once per view; pixels are copied, nothing is decoded
 // twice.

@@ -8,13 +8,13 @@
 #include <memory>
 #include <set>
 
-#include "app/commands/open_runtime.h"
-#include "app/commands/pipeline_spec.h"
 #include "app/config/differences.h"
 #include "app/config/document.h"
 #include "app/config/load.h"
 #include "app/config/net.h"
 #include "app/config/zoo.h"
+#include "app/session/open_runtime.h"
+#include "app/session/pipeline_spec.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/augmenter.h"
@@ -118,14 +118,15 @@ std::optional<config::WeightsFamily> FamilyOfRun(const std::string& file, const 
   family.name = FollowLink(file);
   family.mean = {0, 0, 0};
   family.std = {1, 1, 1};
-  for (const io::TransformSpec& transform : PipelineSpec::FromJson(model.pipeline).transforms) {
+  for (const io::TransformSpec& transform :
+       session::PipelineSpec::FromJson(model.pipeline).transforms) {
     for (const auto& [key, value] : io::WithNumbers(transform).kwargs) {
       if (transform.name == "normalize" && key == "mean") family.mean = OfThree(value);
       if (transform.name == "normalize" && key == "std") family.std = OfThree(value);
       if (transform.name == "resize" && key == "interpolation") family.interpolation = value;
     }
   }
-  const std::shared_ptr<OperatorRegistry> operators = MakeRegistry({});
+  const std::shared_ptr<OperatorRegistry> operators = session::MakeRegistry({});
   const std::map<std::string, std::string> vars = VarsIn(model.config);
   for (const auto& [name, usual] :
        VarsIn(config::ToYaml(Build(net, {}, *operators).loaded.resolved))) {
@@ -143,7 +144,7 @@ std::optional<config::WeightsFamily> FamilyOfRun(const std::string& file, const 
 }  // namespace
 
 ZooNet LookAtNet(const std::string& name, int size) {
-  const std::shared_ptr<OperatorRegistry> operators = MakeRegistry({});
+  const std::shared_ptr<OperatorRegistry> operators = session::MakeRegistry({});
   const BuiltNet built = Build(name, {}, *operators);
   if (built.net.inputs.size() != 1 || built.net.inputs[0].shape.ndim() != 3)
     Throw(ErrorKind::kConfig, "the net {} does not take images", name);
@@ -197,7 +198,8 @@ ZooWeights LookAtWeights(Runtime& runtime, const ZooNet& net, const std::string&
           net.name, join(families, ", "));
   }
 
-  const std::map<std::string, TShape> shapes = ShapesOf(Build(net.name, {}, *MakeRegistry({})).net);
+  const std::map<std::string, TShape> shapes =
+      ShapesOf(Build(net.name, {}, *session::MakeRegistry({})).net);
   std::set<std::string> wanted;
   for (const auto& [name, shape] : shapes) wanted.insert(name);
   std::map<std::string, NDArray> in_file = ReadWeights(runtime, file, state).arrays;

@@ -70,4 +70,14 @@ std::string PrintableLines(std::string_view text) {
   return printable;
 }
 
+std::string QuoteShell(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || std::strchr("-_./:=,@%+", c) || c >= 0x80;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 }  // namespace mxtrain::config

@@ -11,5 +11,7 @@ namespace mxtrain::config {
 std::string Printable(std::string_view text);
 // The same, but keeps line breaks and tabs.
 std::string PrintableLines(std::string_view text);
+// A word of a command line for a POSIX shell; quoted only if needed.
+std::string QuoteShell(const std::string& text);
 
 }  // namespace mxtrain::config

@@ -37,6 +37,7 @@ class Console {
 
   // Logs a message of the program itself.
   void Message(LogLevel level, std::string_view text) { program_.Write(level, text); }
+  const Logger& logger() const { return program_; }  // of such messages
   // For the library's messages.
   const std::shared_ptr<Log>& log() const { return log_; }
   // The status line at the bottom of a terminal; messages are written above it. "" removes it.

@@ -57,16 +57,6 @@ std::string QuoteCsv(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string QuoteShell(const std::string& text) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) || std::strchr("-_./:=,@%+", c) || c >= 0x80;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string quoted = "'";
-  for (char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string NameAndReason(const std::string& name, const std::string& reason) {
   return reason.find(name) == std::string::npos ? name + ": " + reason : reason;
 }

@@ -16,6 +16,7 @@ namespace mxtrain::report {
 std::string JsonText(const Json& value, int indent = -1);  // below 0: in one line
 using config::Printable;
 using config::PrintableLines;
+using config::QuoteShell;
 // A message for people: PrintableLines, in lines of at most 2000 bytes.
 std::string MessageText(std::string_view text);
 // A name in a list on stdout: printable on a terminal, its bytes otherwise.
@@ -23,8 +24,6 @@ std::string ListedName(const std::string& name);
 // A text field of CSV (RFC 4180). One that a spreadsheet would treat as a formula (it begins with =
 // + - @, a tab or a carriage return and is not a number) gets an apostrophe in front.
 std::string QuoteCsv(const std::string& text);
-// A word of a command line for a POSIX shell; quoted only if needed.
-std::string QuoteShell(const std::string& text);
 // "NAME: REASON"; the reason alone if it contains the name.
 std::string NameAndReason(const std::string& name, const std::string& reason);
 // Flushes stdout. Throws kFileSystem if writing failed: a full disk, a closed descriptor.

@@ -200,6 +200,26 @@ bool IsInternal(const std::string& path) {
   return path.find("/internal/") != std::string::npos;
 }
 
+// The folders of the program: what each may include of the others. commands/ and main.cc may include
+// all.
+const std::map<std::string, std::set<std::string>> kRooms = {{"config", {}},
+                                                             {"session", {"config"}},
+                                                             {"report", {"config"}},
+                                                             {"fetch", {"config", "report"}}};
+
+// "config" of app/config/config.h.
+std::string RoomOf(const std::string& path) {
+  const size_t begin = path.find('/') + 1;
+  return path.substr(begin, path.find('/', begin) - begin);
+}
+
+std::optional<std::string> ProblemOfRooms(const SourceFile& file, const std::string& header) {
+  const std::string from = RoomOf(file.path), to = RoomOf(header);
+  const auto found = kRooms.find(from);
+  if (found == kRooms.end() || from == to || found->second.contains(to)) return std::nullopt;
+  return "app/" + from + " may not include app/" + to;
+}
+
 // The violation of one include, if any.
 std::optional<std::string> ProblemOfQuoted(
     const SourceFile& file, const std::string& header,
@@ -208,8 +228,8 @@ std::optional<std::string> ProblemOfQuoted(
   if (header.starts_with("tests/support/") || header.starts_with("tests/package/"))
     return file.is_test() ? std::nullopt : std::optional("only tests may see tests/");
   if (header.starts_with("app/"))
-    return file.module == "app" ? std::nullopt
-                                : std::optional("the library may not see the program");
+    return file.module == "app" ? ProblemOfRooms(file, header)
+                                : std::optional<std::string>("the library may not see the program");
   if (!header.starts_with("mxtrain/"))
     return "includes begin with mxtrain/, app/, tests/support/ or tests/package/";
   if ((header.starts_with("mxtrain/device/cuda/") || header.ends_with(".cuh")) &&
@@ -355,6 +375,13 @@ TEST_CASE("the rules detect violations") {
   CHECK(ProblemOfQuoted(engine, "tests/support/temp_dir.h", edges));
   CHECK_FALSE(ProblemOfQuoted(test, "tests/support/temp_dir.h", edges));
   CHECK(ProblemOfQuoted(engine, "engine.h", edges));
+  const SourceFile session{"app/session/x.cc", "app", {}},
+      command{"app/commands/x.cc", "app", {}};
+  CHECK_FALSE(ProblemOfQuoted(session, "app/session/session.h", edges));
+  CHECK_FALSE(ProblemOfQuoted(session, "app/config/config.h", edges));
+  CHECK(ProblemOfQuoted(session, "app/commands/command.h", edges));
+  CHECK(ProblemOfQuoted(session, "app/report/console.h", edges));
+  CHECK_FALSE(ProblemOfQuoted(command, "app/report/console.h", edges));
   const SourceFile header{"lib/mxtrain/engine/x.h", "engine", {}},
       inside{"lib/mxtrain/engine/internal/x.h", "engine", {}},
       other{"lib/mxtrain/ndarray/x.cc", "ndarray", {}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/open_runtime.h"
+#include "app/session/open_runtime.h"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,9 @@ namespace {
 TEST_CASE("--cpu-workers divides the threads of nets on the CPU only") {
   CommonFlags flags;
   flags.cpu_workers = 3;
-  CHECK(CpuWorkersFor(flags, Context::cpu()) == 3);
-  CHECK(CpuWorkersFor(flags, Context::cpu(1)) == 3);
-  CHECK(CpuWorkersFor(flags, Context::gpu(0)) == 1);
+  CHECK(session::CpuWorkersFor(flags, Context::cpu()) == 3);
+  CHECK(session::CpuWorkersFor(flags, Context::cpu(1)) == 3);
+  CHECK(session::CpuWorkersFor(flags, Context::gpu(0)) == 1);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "app/commands/open_runtime.h"
 #include "app/commands/operator_arrays.h"
+#include "app/session/open_runtime.h"
 
 namespace mxtrain::test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/pipeline_spec.h"
+#include "app/session/pipeline_spec.h"
 
 #include <doctest/doctest.h>
 
@@ -12,22 +12,23 @@ TEST_CASE("an older pipeline without rounding keeps the earlier rounding; a new 
   const std::string before =
       R"({"source":"image_folder","params":[],"transforms":[{"name":"resize","params":[["size","36"]]},)"
       R"({"name":"flip","params":[]},{"name":"center_crop","params":[["","32"]]}],"metrics":[],"exact_decode":true})";
-  const PipelineSpec spec = PipelineSpec::FromJson(before);
+  const session::PipelineSpec spec = session::PipelineSpec::FromJson(before);
   REQUIRE(spec.transforms.size() == 3);
   CHECK(spec.transforms[0].kwargs == Kwargs{{"size", "36"}, {"rounding", "earlier"}});
   CHECK(spec.transforms[1].kwargs.empty());
   CHECK(spec.transforms[2].kwargs == Kwargs{{"", "32"}, {"rounding", "earlier"}});
 
-  PipelineSpec now = spec;
+  session::PipelineSpec now = spec;
   now.transforms = {{"resize", {{"size", "36"}}}, {"center_crop", {{"", "32"}}}};
-  const PipelineSpec again = PipelineSpec::FromJson(now.ToJson());
+  const session::PipelineSpec again = session::PipelineSpec::FromJson(now.ToJson());
   CHECK(again.transforms[0].kwargs == Kwargs{{"size", "36"}});
   CHECK(again.transforms[1].kwargs == Kwargs{{"", "32"}});
-  CHECK(PipelineSpec::FromJson(spec.ToJson()).transforms[0].kwargs == spec.transforms[0].kwargs);
+  CHECK(session::PipelineSpec::FromJson(spec.ToJson()).transforms[0].kwargs ==
+        spec.transforms[0].kwargs);
 }
 
 TEST_CASE("another table is read like the run's, with or without labels") {
-  PipelineSpec spec;
+  session::PipelineSpec spec;
   spec.source = "csv";
   spec.source_params = {{"path", "/runs/old.csv"},
                         {"picture_fields", "(data)"},
@@ -59,7 +60,7 @@ TEST_CASE("another table is read like the run's, with or without labels") {
 }
 
 TEST_CASE("a table of some of the inputs lacks the columns of the others") {
-  PipelineSpec spec;
+  session::PipelineSpec spec;
   spec.source = "csv";
   spec.source_params = {{"picture_fields", "(photo)"},
                         {"data_fields", "(photo=file, size=width, \"size=height, m\")"},
@@ -79,7 +80,7 @@ TEST_CASE("a table of some of the inputs lacks the columns of the others") {
 }
 
 TEST_CASE("a table begins with a record that names the run's column of images") {
-  PipelineSpec spec;
+  session::PipelineSpec spec;
   spec.source = "csv";
   spec.source_params = {{"picture_fields", "(data)"}, {"data_fields", "(data=file)"}};
   CHECK(spec.ImageColumn() == "file");

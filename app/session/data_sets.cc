@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/data_sets.h"
+#include "app/session/data_sets.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "app/commands/pipeline_spec.h"
-#include "app/commands/source_params.h"
-#include "app/commands/train_options.h"
 #include "app/config/near_file.h"
+#include "app/session/pipeline_spec.h"
+#include "app/session/source_params.h"
+#include "app/session/train_options.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/train/loss_report.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // Labels of losses that take numbers.
@@ -42,9 +42,8 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
   if (!validation) class_names_ = source->class_names();
   if (!validation && IsTable(c)) CompleteTable();
   if (validation && HoldsOut()) return source;  // the training set has reported the warnings
-  for (const std::string& text : source->notes()) session_.console.Message(LogLevel::kInfo, text);
-  for (const std::string& text : source->remarks())
-    session_.console.Message(LogLevel::kWarning, text);
+  for (const std::string& text : source->notes()) session_.log.Write(LogLevel::kInfo, text);
+  for (const std::string& text : source->remarks()) session_.log.Write(LogLevel::kWarning, text);
   return source;
 }
 
@@ -173,9 +172,9 @@ void DataSets::WarnOfUnreadColumns(const config::SourceConfig& c) const {
                       std::any_of(metrics.begin(), metrics.end(),
                                   [&name](const MetricSpec& m) { return m.label == name; });
     if (!read)
-      session_.console.Message(LogLevel::kWarning,
-                               format("{}: columns '{}' are not read by any input, loss or metric",
-                                      session_.diagnostics.sources().Where(c.place), name));
+      session_.log.Write(LogLevel::kWarning,
+                         format("{}: columns '{}' are not read by any input, loss or metric",
+                                session_.diagnostics.sources().Where(c.place), name));
   }
 }
 
@@ -205,7 +204,7 @@ void DataSets::CompleteTable() {
   if (standardizes) table_params_.emplace_back("field_stds", params::Print(stds));
   training_ = io::MakeSource(config().data.train.source, ParamsOf(false));
   if (!standardizes) return;
-  session_.console.Message(
+  session_.log.Write(
       LogLevel::kInfo,
       format("normalize: auto: means and standard deviations of {} columns, from {} rows{}",
              means.size(), training_->size(),
@@ -227,4 +226,4 @@ void DataSets::CheckTargets(const std::vector<std::string>& targets) const {
   }
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/key_checks.h"
+#include "app/session/key_checks.h"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
-#include "app/commands/source_params.h"
-#include "app/commands/train_options.h"
 #include "app/config/net_shapes.h"
 #include "app/config/relations.h"
 #include "app/config/schema.h"
+#include "app/session/source_params.h"
+#include "app/session/train_options.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
 #include "mxtrain/train/loss_report.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // The default metric of a loss.
@@ -266,4 +266,4 @@ void ChooseMetrics(const SessionView& session, config::LoadedConfig* loaded) {
   config::CheckMetrics(*loaded, &session.diagnostics);
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/open_runtime.h"
+#include "app/session/open_runtime.h"
 
 #include <utility>
 
-#include "app/commands/device_flag.h"
+#include "app/session/device_choice.h"
 #include "mxtrain/operator/registry.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // Reports which device `auto` is, if there is a choice.
-void TellAutoDevice(Runtime& runtime, Context device, report::Console& console) {
+void TellAutoDevice(Runtime& runtime, Context device, const Logger& log) {
   if (device.type == DeviceType::kGPU) {
-    console.Message(LogLevel::kInfo, format("--device auto: {}, {}", device.ToString(),
-                                            runtime.backend(device).Describe(device.id).name));
+    log.Write(LogLevel::kInfo, format("--device auto: {}, {}", device.ToString(),
+                                      runtime.backend(device).Describe(device.id).name));
   } else if (const std::string& why = FindAutoDevice().why_not; !why.empty()) {
-    console.Message(LogLevel::kDebug, format("--device auto: the CPU, since {}", why));
+    log.Write(LogLevel::kDebug, format("--device auto: the CPU, since {}", why));
   }
 }
 
@@ -34,30 +34,31 @@ std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
   return names;
 }
 
-int CpuWorkersFor(const CommonFlags& flags, Context device) {
+int CpuWorkersFor(const ComputeOptions& flags, Context device) {
   return device.type == DeviceType::kGPU ? 1 : flags.cpu_workers;
 }
 
-std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
+std::unique_ptr<Runtime> MakeRuntime(const ComputeOptions& flags, uint64_t seed,
                                      std::shared_ptr<const OperatorRegistry> registry,
-                                     report::Console& console) {
+                                     const std::shared_ptr<Log>& log) {
+  const Logger logger = log->For("program");
   const std::vector<Context> devices = DevicesOf(flags);
   RuntimeOptions options;
   options.engine = flags.engine;
   options.threads = flags.threads;
   options.cpu_workers = CpuWorkersFor(flags, devices[0]);
   options.seed = seed;
-  options.log = console.log();
+  options.log = log;
   options.strict_device = flags.strict_device;
   auto runtime = std::make_unique<Runtime>(options, std::move(registry));
   for (const Context device : devices) CheckDevice(runtime->backend(device), device);
   if (options.cpu_workers != flags.cpu_workers) {
-    console.Message(LogLevel::kInfo,
-                    format("--cpu-workers is for nets on the CPU; on {} one worker has all threads",
-                           devices[0].ToString()));
+    logger.Write(LogLevel::kInfo,
+                 format("--cpu-workers is for nets on the CPU; on {} one worker has all threads",
+                        devices[0].ToString()));
   }
-  if (flags.device == "auto") TellAutoDevice(*runtime, devices[0], console);
+  if (flags.device == "auto") TellAutoDevice(*runtime, devices[0], logger);
   return runtime;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether the arrays of the data have the shapes that the net declares and its metrics measure.
-#include "app/commands/session_view.h"
+#include "app/session/session_view.h"
 #include "mxtrain/io/data_iter.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // Of the net's outputs on a batch of the data. Throws kConfig if the shapes contradict those of the
 // data's labels or do not follow from them.
@@ -17,4 +17,4 @@ void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool train
 // outputs and labels that do not fit each other. Throws DiagnosticError with all of them.
 void CheckMetrics(const DataIter& iter, const SessionView& session);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/pipeline_spec.h"
+#include "app/session/pipeline_spec.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/first_record.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 Json FromKwargs(const Kwargs& kwargs) {
@@ -278,4 +278,4 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
   return iter;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -9,7 +9,7 @@
 #include "app/config/net.h"
 #include "mxtrain/io/source.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // Whether its examples are rows of a table; false without a source.
 bool IsTable(const config::SourceConfig& c);
@@ -27,4 +27,4 @@ bool IsImage(const config::Column& column, const std::vector<config::NetInput>& 
 std::optional<int64_t> ImageChannels(const io::Source& source,
                                      const std::vector<config::NetInput>& inputs);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -4,17 +4,17 @@
 // where to report. All of it outlives them.
 #include "app/config/load.h"
 #include "app/config/net.h"
-#include "app/report/console.h"
+#include "mxtrain/base/log.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 struct SessionView {
   const config::LoadedConfig& loaded;
   const config::Net& net;
   config::Diagnostics& diagnostics;
-  report::Console& console;
+  Logger log;
 
   const config::Config& config() const { return loaded.config; }
 };
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/device_flag.h"
+#include "app/session/device_choice.h"
 
 #include <algorithm>
 #include <set>
@@ -9,7 +9,7 @@
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/gpu_library.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // "gpu:0,1": what follows a comma is the number of another device of the same kind.
 std::vector<Context> ParseDevices(const std::string& flag, const std::function<int()>& count_gpus,
@@ -49,26 +49,17 @@ const AutoDevice& FindAutoDevice() {
   return found;
 }
 
-std::vector<Context> DevicesOf(const CommonFlags& flags) {
+std::vector<Context> DevicesOf(const ComputeOptions& flags) {
   return ParseDevices(
       flags.device, [] { return FindAutoDevice().gpus; }, flags.local_rank);
 }
 
-Context DeviceOf(const CommonFlags& flags) {
+Context DeviceOf(const ComputeOptions& flags) {
   const std::vector<Context> devices = DevicesOf(flags);
   if (devices.size() > 1)
     Throw(ErrorKind::kUsage, "--device {} is only for training; give one device, {}", flags.device,
           devices[0].ToString());
   return devices[0];
-}
-
-void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places) {
-  arguments
-      .Option("--place", places,
-              "compute the layers with this ctx_group on another device, such as encoder=cpu(1) or "
-              "encoder=gpu:1; may be repeated")
-      .Takes("GROUP=DEVICE")
-      .Repeats();
 }
 
 std::map<std::string, Context> ParsePlaces(const std::vector<std::string>& places) {
@@ -108,9 +99,9 @@ void DropRemovedGroups(const Symbol& whole, const Symbol& part,
   });
 }
 
-CommonFlags WithoutAutoGpu(CommonFlags flags) {
+ComputeOptions WithoutAutoGpu(ComputeOptions flags) {
   if (flags.device == "auto") flags.device = "cpu";
   return flags;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

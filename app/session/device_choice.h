@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/command.h"
+#include "app/session/request.h"
 #include "mxtrain/device/context.h"
 #include "mxtrain/symbol/symbol.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // "cpu", "gpu", "gpu:1", "gpu:0,1"; auto: the CPU if count_gpus() is 0, else the first GPU, or of
 // several processes on a machine the one with the process's number there. `count_gpus` is called
@@ -26,11 +26,9 @@ struct AutoDevice {
 };
 const AutoDevice& FindAutoDevice();
 
-std::vector<Context> DevicesOf(const CommonFlags& flags);
+std::vector<Context> DevicesOf(const ComputeOptions& flags);
 // For commands that use one device: throws kUsage for several.
-Context DeviceOf(const CommonFlags& flags);
-// --place of commands that bind a net; may be repeated.
-void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places);
+Context DeviceOf(const ComputeOptions& flags);
 // "GROUP=DEVICE" each, such as "encoder=cpu(1)": the devices of groups of layers. Throws kUsage for
 // anything else and for a repeated group.
 std::map<std::string, Context> ParsePlaces(const std::vector<std::string>& places);
@@ -38,6 +36,6 @@ std::map<std::string, Context> ParsePlaces(const std::vector<std::string>& place
 void DropRemovedGroups(const Symbol& whole, const Symbol& part,
                        std::map<std::string, Context>* places);
 // For commands that compute little and must respond quickly: auto is the CPU.
-CommonFlags WithoutAutoGpu(CommonFlags flags);
+ComputeOptions WithoutAutoGpu(ComputeOptions flags);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "app/commands/data_sets.h"
-#include "app/commands/session_view.h"
+#include "app/session/data_sets.h"
+#include "app/session/session_view.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/pixel_statistics.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // The runtime and the data sets must outlive it; batches are for the device `ctx`.
 class DataIters {
@@ -68,4 +68,4 @@ class DataIters {
   std::optional<io::PixelStatistics> statistics_;  // of the training set, once they are wanted
 };
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

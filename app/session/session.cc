@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/session.h"
+#include "app/session/session.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,28 +7,28 @@
 #include <set>
 #include <utility>
 
-#include "app/commands/class_checks.h"
-#include "app/commands/compute_modes.h"
-#include "app/commands/device_flag.h"
-#include "app/commands/key_checks.h"
-#include "app/commands/pipeline_spec.h"
-#include "app/commands/plugin_trust.h"
 #include "app/config/address.h"
 #include "app/config/schema.h"
+#include "app/session/class_checks.h"
+#include "app/session/compute_modes.h"
+#include "app/session/device_choice.h"
+#include "app/session/key_checks.h"
+#include "app/session/pipeline_spec.h"
+#include "app/session/plugin_trust.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/train/model.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // runs/latest changes: the resolved configuration names its current target.
-void FollowWeights(config::LoadedConfig* loaded, report::Console& console) {
+void FollowWeights(config::LoadedConfig* loaded, const Logger& log) {
   std::string& file = loaded->config.train.weights.file;
   if (file.empty() || config::IsAddress(file)) return;
   const std::string run = FollowLink(file);
   if (run == file) return;
-  console.Message(LogLevel::kInfo, format("train.weights: {} is {}", file, run));
+  log.Write(LogLevel::kInfo, format("train.weights: {} is {}", file, run));
   file = run;
   loaded->resolved.Find("train")->value.Find("weights")->value.Find("file")->value =
       config::Value::Scalar(run, {}, true);
@@ -48,8 +48,8 @@ void AddPlugins(const std::vector<std::string>& flags, config::LoadedConfig* loa
   }
 }
 
-config::LoadedConfig Load(const ConfigArguments& arguments, const CommonFlags& flags,
-                          config::Diagnostics* diagnostics, report::Console& console) {
+config::LoadedConfig Load(const ConfigFiles& arguments, const ComputeOptions& flags,
+                          config::Diagnostics* diagnostics, const Logger& log) {
   config::LoadRequest request;
   request.files = {arguments.file};
   request.files.insert(request.files.end(), arguments.more_files.begin(),
@@ -57,43 +57,43 @@ config::LoadedConfig Load(const ConfigArguments& arguments, const CommonFlags& f
   request.overrides = arguments.overrides;
   if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
   config::LoadedConfig loaded = config::LoadConfig(request, diagnostics);
-  FollowWeights(&loaded, console);
+  FollowWeights(&loaded, log);
   if (arguments.trusts_plugins) AddPlugins(flags.plugins, &loaded, diagnostics);
   return loaded;
 }
 
 // With the plug-ins of the configuration, if its file may load them, else those of the flags.
-std::unique_ptr<Runtime> OpenRuntime(const ConfigArguments& arguments, const CommonFlags& flags,
+std::unique_ptr<Runtime> OpenRuntime(const ConfigFiles& arguments, const ComputeOptions& flags,
                                      const config::Config& config, Context ctx,
-                                     report::Console& console) {
+                                     const std::shared_ptr<Log>& log) {
   const bool own = arguments.trusts_plugins;
   if (!own) RequirePluginsNamed(config.plugins, flags.plugins, arguments.file);
   return MakeRuntime(flags, config.seed,
-                     MakeRegistry(own ? config.plugins : flags.plugins, ctx.type), console);
+                     MakeRegistry(own ? config.plugins : flags.plugins, ctx.type), log);
 }
 
 }  // namespace
 
-Session::Session(const ConfigArguments& arguments, const CommonFlags& flags,
-                 report::Console& console)
-    : console_(console),
+Session::Session(const ConfigFiles& arguments, const ComputeOptions& flags,
+                 const std::shared_ptr<Log>& log)
+    : log_(log->For("program")),
       deterministic_(flags.deterministic),
       naive_(flags.engine == "naive"),
       devices_(DevicesOf(flags)),
       places_(ParsePlaces(arguments.places)),
       diagnostics_(std::make_shared<config::SourceMap>()),
-      loaded_(Load(arguments, flags, &diagnostics_, console)),
-      runtime_(OpenRuntime(arguments, flags, loaded_.config, ctx(), console)),
+      loaded_(Load(arguments, flags, &diagnostics_, log_)),
+      runtime_(OpenRuntime(arguments, flags, loaded_.config, ctx(), log)),
       sets_(view()),
       iters_(view(), *runtime_, ctx(), sets_) {
   for (const auto& [group, device] : places_) CheckDevice(runtime_->backend(device), device);
   const std::string& math = config().train.math;
   if (ctx().type != DeviceType::kGPU) {
     if (math == "tf32")
-      console.Message(LogLevel::kInfo,
-                      "train.math: tf32 is for GPUs; on the CPU it is the same as fast");
+      log_.Write(LogLevel::kInfo,
+                 "train.math: tf32 is for GPUs; on the CPU it is the same as fast");
   } else if (MathOn(ModesOf(math, "", deterministic_).math, *runtime_, ctx()) == Math::kTf32) {
-    console.Message(
+    log_.Write(
         LogLevel::kInfo,
         format("train.math: {}: on {} the factors of float32 products are rounded to 10 "
                "bits of fraction (TF32){}",
@@ -139,7 +139,7 @@ void Session::BuildNet(int64_t resumed_batch) {
   diagnostics_.ThrowIfErrors();
   net_.symbol = WithWeightsOfClasses(view(), runtime_->operators(), sets_);
   for (const config::Diagnostic& d : diagnostics_.TakeWarnings())
-    console_.Message(LogLevel::kWarning, config::RenderForLog(d, diagnostics_.sources()));
+    log_.Write(LogLevel::kWarning, config::RenderForLog(d, diagnostics_.sources()));
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
 }
 
@@ -160,10 +160,10 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   data->value.Find("batch_size")->value = config::Value::Scalar(std::to_string(batch));
   const std::string limit =
       fit.limit ? format("; the memory of {} limits it", fit.limit->ToString()) : "";
-  console_.Message(LogLevel::kInfo,
-                   resumed_batch > 0 ? format("batch_size: auto: {}, as in the resumed run", batch)
-                                     : format("batch_size: auto: {}, which takes {}{}", batch,
-                                              ToString(BytesOfTraining(batch)), limit));
+  log_.Write(LogLevel::kInfo, resumed_batch > 0
+                                  ? format("batch_size: auto: {}, as in the resumed run", batch)
+                                  : format("batch_size: auto: {}, which takes {}{}", batch,
+                                           ToString(BytesOfTraining(batch)), limit));
 }
 
 std::shared_ptr<const io::Source> Session::EvaluationSource() {
@@ -271,13 +271,13 @@ void Session::MeasureAllLayers(TrainOptions* options) const {
   const int64_t epochs = config().train.freeze.epochs;
   if (epochs > 0) {
     options->freeze = {};
-    console_.Message(LogLevel::kInfo,
-                     format("steps are measured in which all layers learn, as after the first {}",
-                            Counted(epochs, "epoch")));
+    log_.Write(LogLevel::kInfo,
+               format("steps are measured in which all layers learn, as after the first {}",
+                      Counted(epochs, "epoch")));
   }
   if (config().data.cache == "features") {
-    console_.Message(LogLevel::kInfo,
-                     "data.cache: features: steps are measured in which all layers are computed");
+    log_.Write(LogLevel::kInfo,
+               "data.cache: features: steps are measured in which all layers are computed");
   }
 }
 
@@ -366,4 +366,4 @@ MemoryBytes Session::BytesOfTraining(int64_t batch) const {
   return bytes;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

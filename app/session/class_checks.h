@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/data_sets.h"
-#include "app/commands/session_view.h"
+#include "app/session/data_sets.h"
+#include "app/session/session_view.h"
 #include "mxtrain/operator/registry.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // Compares the classes of the data with those of the net: throws DiagnosticError if the data has
 // more, warns if it has fewer.
@@ -26,4 +26,4 @@ std::vector<std::string> OddClasses(const io::Source& training, const config::Ne
 Symbol WithWeightsOfClasses(const SessionView& session, const OperatorRegistry& operators,
                             DataSets& data);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

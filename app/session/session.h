@@ -10,22 +10,23 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/batch_fit.h"
-#include "app/commands/command.h"
-#include "app/commands/data_iters.h"
-#include "app/commands/data_sets.h"
-#include "app/commands/open_runtime.h"
-#include "app/commands/session_view.h"
-#include "app/commands/train_options.h"
+#include "app/session/batch_fit.h"
+#include "app/session/data_iters.h"
+#include "app/session/data_sets.h"
+#include "app/session/open_runtime.h"
+#include "app/session/request.h"
+#include "app/session/session_view.h"
+#include "app/session/train_options.h"
 #include "mxtrain/train/feature_cut.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // A configuration, read and checked as far as possible without data. Throws DiagnosticError with
 // all errors.
 class Session {
  public:
-  Session(const ConfigArguments& arguments, const CommonFlags& flags, report::Console& console);
+  Session(const ConfigFiles& arguments, const ComputeOptions& flags,
+          const std::shared_ptr<Log>& log);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -96,13 +97,13 @@ class Session {
  private:
   std::optional<FeatureCut> CutOfTraining() const;
   std::map<std::string, TShape> ShapesOfTraining(int64_t batch) const;
-  SessionView view() { return {loaded_, net_, diagnostics_, console_}; }
+  SessionView view() { return {loaded_, net_, diagnostics_, log_}; }
   void ChooseBatch(int64_t resumed_batch);
   BindOptions OptionsOfBinding() const;
   // Adds what depends on the devices.
   void CompleteModes(ComputeModes* modes) const;
 
-  report::Console& console_;
+  const Logger& log_;
   const bool deterministic_, naive_;
   const std::vector<Context> devices_;           // one, or several GPUs that share every batch
   const std::map<std::string, Context> places_;  // of --place
@@ -115,4 +116,4 @@ class Session {
   DataIters iters_;
 };
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/batch_fit.h"
+#include "app/session/batch_fit.h"
 
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/executor/memory_plan.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 constexpr int64_t kBatchesAhead = 4;  // of the pipeline: three prefetched, one in use
@@ -144,4 +144,4 @@ BatchFit PowerOfTwoWithin(const std::function<int64_t(Context)>& memory_of, int6
   return fit;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

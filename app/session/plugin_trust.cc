@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/plugin_trust.h"
+#include "app/session/plugin_trust.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,10 +7,10 @@
 #include <set>
 
 #include "app/config/document.h"
-#include "app/report/output.h"
+#include "app/config/printable.h"
 #include "mxtrain/base/error.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // Whether one of `files` has the name of this file.
@@ -62,7 +62,7 @@ std::vector<std::string> MergePlugins(const std::vector<std::string>& flags,
 
 std::string PluginFlags(const std::vector<std::string>& plugins) {
   std::string flags;
-  for (const std::string& plugin : plugins) flags += " --plugin " + report::QuoteShell(plugin);
+  for (const std::string& plugin : plugins) flags += " --plugin " + config::QuoteShell(plugin);
   return flags;
 }
 
@@ -75,4 +75,4 @@ std::vector<std::string> PluginsOf(const std::string& config_text) {
   return plugins;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

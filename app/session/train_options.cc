@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/train_options.h"
+#include "app/session/train_options.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "app/commands/compute_modes.h"
+#include "app/session/compute_modes.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 SavePolicy SavePolicyOf(const config::SaveConfig& save) {
@@ -151,4 +151,4 @@ KeptStates StatesOf(const config::TrainConfig& train) {
           train.ema.decay.has_value()};
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/session_view.h"
+#include "app/session/session_view.h"
 #include "mxtrain/io/example_files.h"
 #include "mxtrain/io/source.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 class DataSets {
  public:
@@ -60,4 +60,4 @@ class DataSets {
   Kwargs table_params_;        // for sources of tables: format and statistics of the training set
 };
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

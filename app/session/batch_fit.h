@@ -14,7 +14,7 @@
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/net_inputs.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // Bytes of a net's own arrays in training, in addition to the shared memory of the plan.
 struct ExternalBytes {
@@ -68,4 +68,4 @@ struct BatchFit {
 BatchFit PowerOfTwoWithin(const std::function<int64_t(Context)>& memory_of, int64_t most,
                           const std::function<MemoryBytes(int64_t batch)>& bytes_of);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

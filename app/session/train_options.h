@@ -3,14 +3,14 @@
 // The `train` section of a configuration as options of the trainer.
 #include <vector>
 
-#include "app/commands/batch_fit.h"
 #include "app/config/config.h"
 #include "app/config/net.h"
+#include "app/session/batch_fit.h"
 #include "mxtrain/train/bind_request.h"
 #include "mxtrain/train/layer_groups.h"
 #include "mxtrain/train/trainer.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // Those of train.metrics; none if that is not given.
 std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train);
@@ -41,4 +41,4 @@ TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net&
 // Arrays that training keeps for each parameter.
 KeptStates StatesOf(const config::TrainConfig& train);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

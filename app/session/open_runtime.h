@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/command.h"
+#include "app/session/request.h"
 #include "mxtrain/ndarray/runtime.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // A registry with the built-in operators and the plug-ins of flags and configuration.
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins,
@@ -19,10 +19,10 @@ std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& p
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
 // The workers of the runtime for --cpu-workers: one for a GPU. Its nets use the CPU for one
 // operator at a time, if for any (operator/host_kernel.h), and that has all threads.
-int CpuWorkersFor(const CommonFlags& flags, Context device);
+int CpuWorkersFor(const ComputeOptions& flags, Context device);
 // Reports which device `--device auto` is, if it is a GPU. Throws kDevice for a missing device.
-std::unique_ptr<Runtime> MakeRuntime(const CommonFlags& flags, uint64_t seed,
+std::unique_ptr<Runtime> MakeRuntime(const ComputeOptions& flags, uint64_t seed,
                                      std::shared_ptr<const OperatorRegistry> registry,
-                                     report::Console& console);
+                                     const std::shared_ptr<Log>& log);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

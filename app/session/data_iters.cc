@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/data_iters.h"
+#include "app/session/data_iters.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "app/commands/class_checks.h"
-#include "app/commands/shape_check.h"
-#include "app/commands/source_params.h"
+#include "app/session/class_checks.h"
+#include "app/session/shape_check.h"
+#include "app/session/source_params.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/train/loss_report.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 std::vector<io::TransformSpec> ToTransforms(const std::vector<config::Named>& named) {
@@ -162,7 +162,7 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
   add("mixup", train.mixup);
   add("cutmix", train.cutmix);
   if (BatchOfRank() > 1) return;
-  session_.console.Message(
+  session_.log.Write(
       LogLevel::kWarning,
       format("train.{} mixes the examples of a batch, and {} has one, so nothing is mixed; give it "
              "two or more (data.batch_size), or remove the key",
@@ -214,10 +214,9 @@ void DataIters::Measure(bool validation) {
     for (double value : values) text += format("{}{:.4f}", text.empty() ? "" : ", ", value);
     return text;
   };
-  session_.console.Message(
-      LogLevel::kInfo,
-      format("normalize: auto: mean [{}], std [{}], from {} images", short_list(statistics_->mean),
-             short_list(statistics_->std), statistics_->images));
+  session_.log.Write(LogLevel::kInfo, format("normalize: auto: mean [{}], std [{}], from {} images",
+                                             short_list(statistics_->mean),
+                                             short_list(statistics_->std), statistics_->images));
 }
 
 // Held-out data uses the training set's resizing and cropping unless it has its own transforms.
@@ -232,4 +231,4 @@ std::vector<io::TransformSpec> DataIters::Transforms(bool validation) const {
   return statistics_ ? io::WithStatistics(ChainOf(validation), *statistics_) : ChainOf(validation);
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

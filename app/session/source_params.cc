@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/source_params.h"
+#include "app/session/source_params.h"
 
 #include <algorithm>
 
 #include "mxtrain/io/source_factory.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // FIELD=SHAPE if the columns match the shape that the net declares; mismatches are reported later,
@@ -104,4 +104,4 @@ std::optional<int64_t> ImageChannels(const io::Source& source,
   return std::nullopt;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

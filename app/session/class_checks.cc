@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/class_checks.h"
+#include "app/session/class_checks.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "mxtrain/train/class_weights.h"
 #include "mxtrain/train/loss_report.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // "cat 0.75, dog 1.5"; without names the numbers alone.
@@ -141,7 +141,7 @@ void CheckClassCount(const std::vector<std::string>& class_names, const SessionV
   const std::string text = format("'{}' has {} classes, but the data has {} ({})", head.name,
                                   output[1], classes, FirstOf(class_names, 12));
   if (output[1] > classes)
-    return session.console.Message(LogLevel::kWarning, text + "; the other outputs are unused");
+    return session.log.Write(LogLevel::kWarning, text + "; the other outputs are unused");
   config::Diagnostic diagnostic =
       config::ToDiagnostic(net, Error(ErrorKind::kConfig, text), session.config().net.place);
   diagnostic.help = "set num_hidden: \"${classes}\" in the layer before it to follow the data";
@@ -165,8 +165,8 @@ Symbol WithWeightsOfClasses(const SessionView& session, const OperatorRegistry& 
     const std::vector<double> weights = ClassWeights(config, head, data);
     weighted = WithClassWeights(operators, net.symbol, head, weights);
     if (given.automatic)
-      session.console.Message(LogLevel::kInfo, format("class_weights: auto: {}",
-                                                      ShortList(weights, data.class_names())));
+      session.log.Write(LogLevel::kInfo,
+                        format("class_weights: auto: {}", ShortList(weights, data.class_names())));
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
     session.diagnostics.Error(session.loaded.PlaceOf("train.class_weights"),
@@ -176,4 +176,4 @@ Symbol WithWeightsOfClasses(const SessionView& session, const OperatorRegistry& 
   return weighted;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/shape_check.h"
+#include "app/session/shape_check.h"
 
 #include <algorithm>
 #include <map>
 #include <span>
 
-#include "app/commands/source_params.h"
-#include "app/commands/train_options.h"
+#include "app/session/source_params.h"
+#include "app/session/train_options.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/symbol/graph.h"
 #include "mxtrain/train/evaluation.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // Shapes of the net's parameters when its images have this size.
@@ -156,4 +156,4 @@ void CheckMetrics(const DataIter& iter, const SessionView& session) {
   session.diagnostics.ThrowIfErrors();
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Keys whose validity or default depends on the net, checked once it is built.
-#include "app/commands/session_view.h"
+#include "app/session/session_view.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // Images are channels first; most other tools write channels last. Throws DiagnosticError.
 void CheckInputOrder(const SessionView& session);
@@ -21,4 +21,4 @@ void CheckLabelSets(const SessionView& session);
 // names them. `loaded` is that of the session.
 void ChooseMetrics(const SessionView& session, config::LoadedConfig* loaded);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

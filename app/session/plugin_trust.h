@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // Throws kConfig if `named` (the user's flags) has no file of the name of a plug-in in `wanted`.
 // `file`: where these were found.
@@ -24,4 +24,4 @@ std::string PluginFlags(const std::vector<std::string>& plugins);
 // The entry `plugins` of a resolved configuration.
 std::vector<std::string> PluginsOf(const std::string& config_text);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

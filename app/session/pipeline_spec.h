@@ -12,7 +12,7 @@
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/evaluation.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 struct PipelineSpec {
   std::string source;                         // a kind of io::MakeSource; empty: none
@@ -73,4 +73,4 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
                                        const PipelineSpec& spec, const ModelInfo& model,
                                        int64_t batch_size, Context device);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

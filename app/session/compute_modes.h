@@ -4,11 +4,11 @@
 #include <map>
 #include <string>
 
-#include "app/commands/command.h"
+#include "app/session/request.h"
 #include "mxtrain/train/model.h"
 #include "mxtrain/train/net_inputs.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 
 // `math`, `amp`: of a configuration's `train`.
 ComputeModes ModesOf(const std::string& math, const std::string& amp, bool deterministic);
@@ -24,7 +24,8 @@ std::string ModesInConfig(const std::string& config);
 // The modes in which the model's run trained and validated, so that `eval` and `infer` reproduce
 // its results, with groups of layers on the devices of `places`. Mixed precision that the devices
 // do not support is skipped, with a message. Throws kDevice for a device that is not there.
-ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device,
-                     const std::map<std::string, Context>& places, report::Console& console);
+ComputeModes ModesOf(const Model& model, const ComputeOptions& flags, Runtime& runtime,
+                     Context device, const std::map<std::string, Context>& places,
+                     const Logger& log);
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

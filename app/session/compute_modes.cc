@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/compute_modes.h"
+#include "app/session/compute_modes.h"
 
 #include "app/config/document.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/executor/passes.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 // The value of train.KEY in a resolved configuration; "" if absent.
@@ -43,8 +43,9 @@ std::string ModesInConfig(const std::string& config) {
   return entries.empty() ? "" : format("train: {{{}}}\n", entries);
 }
 
-ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runtime, Context device,
-                     const std::map<std::string, Context>& places, report::Console& console) {
+ComputeModes ModesOf(const Model& model, const ComputeOptions& flags, Runtime& runtime,
+                     Context device, const std::map<std::string, Context>& places,
+                     const Logger& log) {
   const std::string& text = model.info.modes.empty() ? model.info.config : model.info.modes;
   ComputeModes modes = ModesOf(TrainKey(text, "math"), TrainKey(text, "amp"), flags.deterministic);
   modes.group2ctx = places;
@@ -60,11 +61,11 @@ ComputeModes ModesOf(const Model& model, const CommonFlags& flags, Runtime& runt
                           : why_device.empty() ? ""
                                                : format("on {}: {}", device.ToString(), why_device);
   if (why.empty()) return modes;
-  console.Message(LogLevel::kInfo,
-                  format("{} was trained in {}, which is not supported {}; computing in float32",
-                         model.file, NameOf(*modes.amp), why));
+  log.Write(LogLevel::kInfo,
+            format("{} was trained in {}, which is not supported {}; computing in float32",
+                   model.file, NameOf(*modes.amp), why));
   modes.amp.reset();
   return modes;
 }
 
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session
