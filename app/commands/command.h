@@ -39,10 +39,7 @@ class Command {
 // CONFIG [key=value ...] -c FILE: arguments of most commands.
 struct ConfigArguments : session::ConfigFiles {
   void Declare(Arguments& arguments, bool required = true);
-};  // --place
-void Declare(Arguments& arguments, bool required = true);
 };
-
 // --place of commands that bind a net; may be repeated.
 void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places);
 

@@ -59,7 +59,7 @@ std::string Number(std::optional<double> value) {
   return value && std::isfinite(*value) ? report::FormatNumber(*value) : "";
 }
 
-Facts session::MetricsOf(const RunSummary& run) {
+Facts MetricsOf(const RunSummary& run) {
   Facts facts{{"state", report::NameOf(run.state)}, {"epochs", std::to_string(run.epochs)}};
   if (run.best) {
     facts.emplace_back("best " + run.best->metric, Number(run.best->value));
@@ -95,7 +95,7 @@ class Diff final : public Command {
         {"configuration", Compare(ConfigOf(left), ConfigOf(right), all_)},
         {"data", Compare(DataOf(left), DataOf(right), all_)},
         {"environment", Compare(EnvironmentOf(left), EnvironmentOf(right), all_)},
-        {"metrics", Compare(session::MetricsOf(left), session::MetricsOf(right), true)},
+        {"metrics", Compare(MetricsOf(left), MetricsOf(right), true)},
     };
     if (!plot_.empty()) plot::SaveAs(DrawCurves(left, right), plot_);
     if (flags.json) {

@@ -16,7 +16,7 @@ TimeForecast ForecastTime(session::Session& session) {
   constexpr double kSeconds = 5;
   const config::Config& config = session.config();
   std::unique_ptr<DataIter> real;
-  if (std::filesystem::exists(config.data.train.path)) real = session.TrainIter();
+  if (std::filesystem::exists(config.data.train.path())) real = session.TrainIter();
   SyntheticIter made(session.runtime(), session.ctx(), session.net(), config.data.batch_size);
   DataIter& iter = real ? *real : made;
   TrainOptions options = session.MakeTrainOptions();

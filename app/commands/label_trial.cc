@@ -12,7 +12,7 @@ LabelTrial::LabelTrial(const session::Session& session, const DataIter& iter)
       metrics_(session.net().symbol, losses_, session.Metrics(), iter.provide_label()) {
   const config::Net& net = session.net();
   const Symbol::Shapes found = net.symbol.InferShape(config::BatchShapes(net, iter.batch_size()));
-  for (const TShape& shape : found.complete ? found.outputs : OutputShapes(iter, net)) {
+  for (const TShape& shape : found.complete ? found.outputs : session::OutputShapes(iter, net)) {
     std::vector<float>& values = values_.emplace_back(static_cast<size_t>(shape.Size()), 0.5f);
     outputs_.push_back({values.data(), shape, DType::kFloat32, {}, Context::cpu()});
   }

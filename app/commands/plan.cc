@@ -274,7 +274,7 @@ class Plan final : public Command {
   // Of training and validation data, as if their images had one size; nothing if they are not
   // there. Throws kMemory if they do not fit.
   static std::optional<int64_t> FeatureBytes(session::Session& session, const FeatureCut& cut) {
-    if (!std::filesystem::exists(session.config().data.train.path)) return std::nullopt;
+    if (!std::filesystem::exists(session.config().data.train.path())) return std::nullopt;
     const auto training = session.OpenSource(false), validation = session.OpenSource(true);
     int64_t numbers = cut.Numbers();
     for (const io::FieldSpec& label : training->label_fields()) numbers += label.shape.Size();
@@ -349,10 +349,11 @@ class Plan final : public Command {
   static void PrintFit(const Fit& fit, std::ostream& out) {
     if (fit.batch == 0) {
       out << format("not even one example fits into {}: it takes {}\n", FormatBytes(fit.memory),
-                    ToString(fit.bytes));
+                    session::ToString(fit.bytes));
     } else {
       out << format("the largest batch within {}: {}{} ({})\n", FormatBytes(fit.memory), fit.batch,
-                    fit.is_most ? ", the most that batch_size may be" : "", ToString(fit.bytes));
+                    fit.is_most ? ", the most that batch_size may be" : "",
+                    session::ToString(fit.bytes));
     }
   }
 

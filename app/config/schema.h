@@ -90,13 +90,13 @@ std::string HintForField(const Value& value, const FieldInfo& field);
 std::string DescribeField(const FieldInfo& field);
 bool ReadPath(const Value& value, const ReadContext& context, std::string* out);
 // Throws kConfig for a text that a factory's parameter does not take.
-using CheckText =
+using CheckParamText =
     std::function<void(std::string_view name, std::string_view text, std::string_view owner)>;
 // Replaces the parameter of this name, or appends it.
 void SetParam(const std::string& name, std::string text, Kwargs* params);
 // A parameter that a factory describes, as text under its name in `out`.
 bool ReadParam(const Value& value, const ReadContext& context, const FieldInfo& field,
-               const CheckText& check, Kwargs* out);
+               const CheckParamText& check, Kwargs* out);
 template <typename T>
 bool Read(const Value& value, const ReadContext& context, std::optional<T>* out) {
   return Read(value, context, &out->emplace());
@@ -351,7 +351,7 @@ class Section {
 
   // A parameter of what a factory creates, kept as text among `member`. The key is described by
   // the field; returns it for what the field does not say.
-  KeyInfo& AddParam(const FieldInfo& field, Kwargs Owner::*member, CheckText check) {
+  KeyInfo& AddParam(const FieldInfo& field, Kwargs Owner::*member, CheckParamText check) {
     Key& key = keys_.emplace_back();
     key.info.name = field.name;
     key.info.type = field.choices.empty() ? field.type : "string";

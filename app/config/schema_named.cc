@@ -225,7 +225,7 @@ void SetParam(const std::string& name, std::string text, Kwargs* params) {
 }
 
 bool ReadParam(const Value& value, const ReadContext& context, const FieldInfo& field,
-               const CheckText& check, Kwargs* out) {
+               const CheckParamText& check, Kwargs* out) {
   std::string text;
   if (field.type == "path") {
     if (!ReadPath(value, context, &text)) return false;

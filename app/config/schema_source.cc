@@ -21,7 +21,7 @@ std::vector<const io::SourceKind*> SourcesOfConfigurations() {
 // A parameter of one or several kinds of sources: one key.
 struct SourceParam {
   FieldInfo field;
-  CheckText check;
+  CheckParamText check;
   std::vector<std::string> sources;
   bool of_cells = false;  // how the cells of a table are read: it stands after `columns`
   // Explanations and the sources that they are of.

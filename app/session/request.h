@@ -12,7 +12,7 @@ namespace mxtrain::session {
 struct ConfigFiles {
   std::string file;
   std::vector<std::string> overrides, more_files;  // key=value; files merged over the first
-  bool trusts_plugins = true;          // load those that the file names; else only those named here
+  bool trusts_plugins = true;         // load those that the file names; else only those named here
   std::vector<std::string> places{};  // GROUP=DEVICE, as ParsePlaces takes them
 };
 

@@ -149,7 +149,7 @@ void Session::ChooseBatch(int64_t resumed_batch) {
   const auto workers = static_cast<int64_t>(WorkersOf(config().train, devices_).size());
   const auto bytes_of = [&](int64_t part) { return BytesOfTraining(part * workers); };
   int64_t most = kMost;
-  if (std::filesystem::exists(config().data.train.path))
+  if (std::filesystem::exists(config().data.train.path()))
     most = std::min(most, OpenSource(false)->size());
   const auto memory_of = [this](Context device) { return FreeBytes(*runtime_, device) / 2; };
   const BatchFit fit =

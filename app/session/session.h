@@ -103,7 +103,7 @@ class Session {
   // Adds what depends on the devices.
   void CompleteModes(ComputeModes* modes) const;
 
-  const Logger& log_;
+  const Logger log_;
   const bool deterministic_, naive_;
   const std::vector<Context> devices_;           // one, or several GPUs that share every batch
   const std::map<std::string, Context> places_;  // of --place

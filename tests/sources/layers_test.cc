@@ -200,8 +200,8 @@ bool IsInternal(const std::string& path) {
   return path.find("/internal/") != std::string::npos;
 }
 
-// The folders of the program: what each may include of the others. commands/ and main.cc may include
-// all.
+// The folders of the program: what each may include of the others. commands/ and main.cc may
+// include all.
 const std::map<std::string, std::set<std::string>> kRooms = {{"config", {}},
                                                              {"session", {"config"}},
                                                              {"report", {"config"}},
@@ -375,8 +375,7 @@ TEST_CASE("the rules detect violations") {
   CHECK(ProblemOfQuoted(engine, "tests/support/temp_dir.h", edges));
   CHECK_FALSE(ProblemOfQuoted(test, "tests/support/temp_dir.h", edges));
   CHECK(ProblemOfQuoted(engine, "engine.h", edges));
-  const SourceFile session{"app/session/x.cc", "app", {}},
-      command{"app/commands/x.cc", "app", {}};
+  const SourceFile session{"app/session/x.cc", "app", {}}, command{"app/commands/x.cc", "app", {}};
   CHECK_FALSE(ProblemOfQuoted(session, "app/session/session.h", edges));
   CHECK_FALSE(ProblemOfQuoted(session, "app/config/config.h", edges));
   CHECK(ProblemOfQuoted(session, "app/commands/command.h", edges));
