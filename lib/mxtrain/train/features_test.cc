@@ -208,7 +208,9 @@ TEST_CASE("layers before and after the features share a frozen parameter") {
   spec.freeze.patterns = {"shared*"};
   const FrozenOutcome plain = RunFrozen(data, spec);
   spec.cached = true;
-  CHECK(RunFrozen(data, spec).last == plain.last);
+  const FrozenOutcome cached = RunFrozen(data, spec);
+  CHECK(LargestDifference(cached.bits, plain.bits) < 1e-4);
+  if (!RowsDependOnBatch()) CHECK(cached.last == plain.last);
   CheckFrozenResumes(data, spec, {7});
 }
 
