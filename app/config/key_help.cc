@@ -38,7 +38,7 @@ std::string TextOfChoice(const Key& key, size_t choice, const std::vector<Key>& 
   for (const Key& other : beside) {
     const std::vector<std::string>& of = other.info.only_for;
     if (other.info.selector == key.info.name && std::find(of.begin(), of.end(), name) != of.end())
-      text += format("    {} {}\n", other.info.name, other.Describe());
+      text += format("    {} {}\n", other.info.name, other.Describe(name));
   }
   return text;
 }
@@ -70,7 +70,8 @@ bool Holds(const std::vector<std::string>& names, const std::string& topic) {
 
 // `also`: search by names in other tools.
 std::string HelpOn(const std::string& topic, bool also) {
-  std::string keys, kinds;
+  std::string keys, kinds, choice;
+  std::vector<std::string> of_choice;  // keys with a choice of this name
   std::set<std::string> told;
   const auto tell = [&](const std::string& text, const std::string& path) {
     if (told.insert(text).second)
@@ -84,9 +85,12 @@ std::string HelpOn(const std::string& topic, bool also) {
       tell(TextOfKind(kind, ""), path);
     }
     for (size_t i = 0; !also && i < key.info.choice_help.size(); ++i) {
-      if (key.info.choices[i] == topic) tell(TextOfChoice(key, i, beside), path);
+      if (key.info.choices[i] != topic) continue;
+      if (choice.empty()) choice = TextOfChoice(key, i, beside);
+      of_choice.push_back(path);
     }
   });
+  if (!choice.empty()) tell(choice, format("{}", join(of_choice, ", ")));
   return keys + (keys.empty() || kinds.empty() ? "" : "\n") + kinds;
 }
 

@@ -219,13 +219,17 @@ Json FormOfBlocks() {
 
 }  // namespace
 
-std::string Key::Describe() const {
+std::string Key::Describe(std::string_view selected) const {
+  std::string help = info.help;
+  for (const auto& [value, own] : info.help_for) {
+    if (value == selected) help = own;
+  }
   std::string text = info.required ? "required, " : "";
   text += info.choices.empty() ? info.type : format("{}", join(info.choices, " | "));
   if (!info.range.empty()) text += " " + info.range;
   if (!info.word.empty()) text += " or " + info.word;
   if (!info.default_text.empty()) text += ", default " + info.default_text;
-  return format("({}: {})", text, info.help);
+  return format("({}: {})", text, help);
 }
 
 std::string ShortFormOf(std::string_view path) {

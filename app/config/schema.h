@@ -33,6 +33,8 @@ struct KeyInfo {
   std::vector<std::string> also;         // names in other tools
   std::string selector;  // the sibling key that decides whether this one is allowed, "name"
   std::vector<std::string> only_for;  // for these values of the selector; empty: always
+  // The help for one of these values, where it differs; else empty.
+  std::vector<std::pair<std::string, std::string>> help_for;
   params::Bounds bounds = {-std::numeric_limits<double>::infinity(),
                            std::numeric_limits<double>::infinity()};  // of numbers
 };
@@ -221,8 +223,8 @@ struct Key {
   std::vector<Key> keys;
   std::function<void*(void* owner)> child;
   bool is_section() const { return static_cast<bool>(child); }
-  // "(number, default 0.01: learning rate)".
-  std::string Describe() const;
+  // "(number, default 0.01: learning rate)". `selected`: for this value of the selector alone.
+  std::string Describe(std::string_view selected = "") const;
 };
 
 // Builds the keys of one struct.

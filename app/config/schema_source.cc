@@ -39,11 +39,15 @@ struct SourceParam {
     }
     help.push_back({text, {kind.name}});
   }
-  std::string Help() const {
-    if (help.size() == 1) return help[0].first;
+  void Explain(KeyInfo* key) const {
+    key->help = help[0].first;
+    if (help.size() == 1) return;
     std::vector<std::string> texts;
-    for (const auto& [text, of] : help) texts.push_back(format("{}: {}", join(of, ", "), text));
-    return format("{}", join(texts, "; "));
+    for (const auto& [text, of] : help) {
+      texts.push_back(format("{}: {}", join(of, ", "), text));
+      for (const std::string& source : of) key->help_for.emplace_back(source, text);
+    }
+    key->help = format("{}", join(texts, "; "));
   }
 };
 
@@ -72,7 +76,7 @@ void AddParams(bool of_cells, Section<SourceConfig>* section) {
   for (const SourceParam& param : SourceParams()) {
     if (param.of_cells != of_cells) continue;
     KeyInfo& key = section->AddParam(param.field, &SourceConfig::params, param.check);
-    key.help = param.Help();
+    param.Explain(&key);
     key.selector = "source";
     key.only_for = param.sources;
     key.also = OtherNamesOfSourceParam(key.name);

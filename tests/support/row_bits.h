@@ -27,7 +27,8 @@ inline bool RowsDependOnBatch() {
     const NDArray data = array({kRows, kInputs}), weight = array({kHidden, kInputs});
     const auto product = [&](const NDArray& rows) {
       const NDArray in[] = {rows, weight};
-      return Invoke("FullyConnected", in, {{"num_hidden", std::to_string(kHidden)}, {"no_bias", "True"}})[0]
+      return Invoke("FullyConnected", in,
+                    {{"num_hidden", std::to_string(kHidden)}, {"no_bias", "True"}})[0]
           .ToVector();
     };
     const std::vector<float> whole = product(data);

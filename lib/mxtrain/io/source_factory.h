@@ -23,7 +23,7 @@ struct Recognition {
   Kwargs params;
 };
 
-struct SourceKind {
+struct MXTRAIN_API SourceKind {
   std::string name, help;
   // In the order in which they are written to models. A kind that configurations can name has
   // `path`, a file or folder that must be given. Other names that have a meaning to the program:

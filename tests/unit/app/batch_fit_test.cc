@@ -8,19 +8,18 @@
 #include "tests/support/fake_gpu.h"
 #include "tests/support/small_nets.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 const Context kFirst = Context::gpu(0), kSecond = Context::gpu(1);
 
 TEST_CASE("every device has room for its own part, and the fullest one limits the batch") {
   const auto fit = [](int64_t first, int64_t second, int64_t most) {
-    const session::MemoryBytes memory = {{kFirst, first}, {kSecond, second}};
-    return session::PowerOfTwoWithin(
-        [&](Context device) { return memory.at(device); }, most,
-        [](int64_t batch) {
-          return session::MemoryBytes{{kFirst, 10 * batch}, {kSecond, 2 * batch}};
-        });
+    const MemoryBytes memory = {{kFirst, first}, {kSecond, second}};
+    return PowerOfTwoWithin([&](Context device) { return memory.at(device); }, most,
+                            [](int64_t batch) {
+                              return MemoryBytes{{kFirst, 10 * batch}, {kSecond, 2 * batch}};
+                            });
   };
   CHECK(fit(100, 1000, 64).batch == 8);
   CHECK(fit(100, 1000, 64).limit == kFirst);
@@ -36,7 +35,7 @@ TEST_CASE("every device has room for its own part, and the fullest one limits th
 TEST_CASE("a part of a GPU's memory is left to libraries") {
   const auto free = [](int64_t bytes) {
     const auto runtime = test::NewSmallGpuRuntime(bytes);
-    return session::FreeBytes(*runtime, kSecond);
+    return FreeBytes(*runtime, kSecond);
   };
   constexpr int64_t kGiB = int64_t{1} << 30;
   CHECK(free(80 * kGiB) == 79 * kGiB);
@@ -60,28 +59,28 @@ struct Halves {
     request.group2ctx = {{"a", first}, {"b", second}};
     return request;
   }
-  session::MemoryBytes Bytes(const executor::BindRequest& request) const {
-    return session::TrainingBytes(*runtime, symbol, request, {.of_optimizer = 1});
+  MemoryBytes Bytes(const executor::BindRequest& request) const {
+    return TrainingBytes(*runtime, symbol, request, {.of_optimizer = 1});
   }
 };
 
 TEST_CASE("GPUs have a memory each, CPU devices share one") {
   const Halves halves;
   const executor::BindRequest request = halves.On(kFirst, kSecond);
-  const session::MemoryBytes bytes = halves.Bytes(request);
+  const MemoryBytes bytes = halves.Bytes(request);
   const executor::ExecGraph graph =
       executor::RunPasses(halves.symbol.graph(), request, *halves.runtime);
-  const auto outside = session::BytesOutsideArenas(graph, request, {.of_optimizer = 1});
+  const auto outside = BytesOutsideArenas(graph, request, {.of_optimizer = 1});
   const auto arenas = executor::PlanMemory(graph, request, executor::Strategy::kFull).arenas;
   REQUIRE(arenas.size() == 2);
   CHECK(bytes.size() == 2);
   for (const executor::ArenaPlan& arena : arenas)
     CHECK(bytes.at(arena.ctx) == arena.bytes + outside.at(arena.ctx).Sum());
 
-  const session::MemoryBytes on_host = halves.Bytes(halves.On(Context::cpu(), Context::cpu(1)));
+  const MemoryBytes on_host = halves.Bytes(halves.On(Context::cpu(), Context::cpu(1)));
   CHECK(on_host.size() == 1);
   CHECK(on_host.at(Context::cpu()) > 0);
 }
 
 }  // namespace
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

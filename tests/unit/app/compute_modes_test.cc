@@ -5,17 +5,17 @@
 
 #include "tests/support/fake_gpu.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 TEST_CASE("fast math rounds float32 factors on a GPU that has units for it, exact math nowhere") {
   const auto runtime = test::NewSmallGpuRuntime(1 << 20);
-  CHECK(session::MathOn(Math::kFast, *runtime, Context::gpu(1)) == Math::kTf32);
-  CHECK(session::MathOn(Math::kTf32, *runtime, Context::gpu(1)) == Math::kTf32);
-  CHECK(session::MathOn(Math::kExact, *runtime, Context::gpu(1)) == Math::kExact);
+  CHECK(MathOn(Math::kFast, *runtime, Context::gpu(1)) == Math::kTf32);
+  CHECK(MathOn(Math::kTf32, *runtime, Context::gpu(1)) == Math::kTf32);
+  CHECK(MathOn(Math::kExact, *runtime, Context::gpu(1)) == Math::kExact);
   for (const Math math : {Math::kFast, Math::kTf32, Math::kExact})
-    CHECK(session::MathOn(math, *runtime, Context::cpu()) == math);
+    CHECK(MathOn(math, *runtime, Context::cpu()) == math);
 }
 
 }  // namespace
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -3,16 +3,16 @@
 
 #include <doctest/doctest.h>
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 TEST_CASE("--cpu-workers divides the threads of nets on the CPU only") {
-  CommonFlags flags;
+  ComputeOptions flags;
   flags.cpu_workers = 3;
-  CHECK(session::CpuWorkersFor(flags, Context::cpu()) == 3);
-  CHECK(session::CpuWorkersFor(flags, Context::cpu(1)) == 3);
-  CHECK(session::CpuWorkersFor(flags, Context::gpu(0)) == 1);
+  CHECK(CpuWorkersFor(flags, Context::cpu()) == 3);
+  CHECK(CpuWorkersFor(flags, Context::cpu(1)) == 3);
+  CHECK(CpuWorkersFor(flags, Context::gpu(0)) == 1);
 }
 
 }  // namespace
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session

@@ -55,7 +55,7 @@ TEST_CASE("the arrays in JSON") {
 }
 
 TEST_CASE("the arrays of every operator can be described") {
-  for (const std::string& name : commands::PublicOperators(Registry())) {
+  for (const std::string& name : session::PublicOperators(Registry())) {
     CAPTURE(name);
     const commands::ArraysReference reference = commands::DescribeArrays(Registry(), name);
     CHECK(!(reference.base.arguments.empty() && reference.base.outputs.empty()));

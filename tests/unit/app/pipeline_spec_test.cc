@@ -5,30 +5,29 @@
 
 #include "tests/support/temp_dir.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::session {
 namespace {
 
 TEST_CASE("an older pipeline without rounding keeps the earlier rounding; a new one names it") {
   const std::string before =
       R"({"source":"image_folder","params":[],"transforms":[{"name":"resize","params":[["size","36"]]},)"
       R"({"name":"flip","params":[]},{"name":"center_crop","params":[["","32"]]}],"metrics":[],"exact_decode":true})";
-  const session::PipelineSpec spec = session::PipelineSpec::FromJson(before);
+  const PipelineSpec spec = PipelineSpec::FromJson(before);
   REQUIRE(spec.transforms.size() == 3);
   CHECK(spec.transforms[0].kwargs == Kwargs{{"size", "36"}, {"rounding", "earlier"}});
   CHECK(spec.transforms[1].kwargs.empty());
   CHECK(spec.transforms[2].kwargs == Kwargs{{"", "32"}, {"rounding", "earlier"}});
 
-  session::PipelineSpec now = spec;
+  PipelineSpec now = spec;
   now.transforms = {{"resize", {{"size", "36"}}}, {"center_crop", {{"", "32"}}}};
-  const session::PipelineSpec again = session::PipelineSpec::FromJson(now.ToJson());
+  const PipelineSpec again = PipelineSpec::FromJson(now.ToJson());
   CHECK(again.transforms[0].kwargs == Kwargs{{"size", "36"}});
   CHECK(again.transforms[1].kwargs == Kwargs{{"", "32"}});
-  CHECK(session::PipelineSpec::FromJson(spec.ToJson()).transforms[0].kwargs ==
-        spec.transforms[0].kwargs);
+  CHECK(PipelineSpec::FromJson(spec.ToJson()).transforms[0].kwargs == spec.transforms[0].kwargs);
 }
 
 TEST_CASE("another table is read like the run's, with or without labels") {
-  session::PipelineSpec spec;
+  PipelineSpec spec;
   spec.source = "csv";
   spec.source_params = {{"path", "/runs/old.csv"},
                         {"picture_fields", "(data)"},
@@ -60,7 +59,7 @@ TEST_CASE("another table is read like the run's, with or without labels") {
 }
 
 TEST_CASE("a table of some of the inputs lacks the columns of the others") {
-  session::PipelineSpec spec;
+  PipelineSpec spec;
   spec.source = "csv";
   spec.source_params = {{"picture_fields", "(photo)"},
                         {"data_fields", "(photo=file, size=width, \"size=height, m\")"},
@@ -80,7 +79,7 @@ TEST_CASE("a table of some of the inputs lacks the columns of the others") {
 }
 
 TEST_CASE("a table begins with a record that names the run's column of images") {
-  session::PipelineSpec spec;
+  PipelineSpec spec;
   spec.source = "csv";
   spec.source_params = {{"picture_fields", "(data)"}, {"data_fields", "(data=file)"}};
   CHECK(spec.ImageColumn() == "file");
@@ -101,4 +100,4 @@ TEST_CASE("a table begins with a record that names the run's column of images") 
 }
 
 }  // namespace
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::session
