@@ -229,7 +229,7 @@ TEST_CASE("the resolved configuration reads back to itself") {
   folder.Write("runs/1/config.yaml", yaml);
   const Outcome second = load("runs/1/config.yaml");
   CHECK(config::ToYaml(second.loaded.resolved) == yaml);
-  CHECK(second.loaded.config.data.train.path() == first.loaded.config.data.train.path);
+  CHECK(second.loaded.config.data.train.path() == first.loaded.config.data.train.path());
 }
 
 TEST_CASE("names that look like numbers are written as texts, numbers as numbers") {
