@@ -136,12 +136,9 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
 MXTRAIN_SOURCE(list_source, sources) {
   SourceKind list =
       SourceKindOf<ListParam, NewListSource>("list", "a text file that lists images and labels");
-  // Images that a pipe names are relative to the working folder.
   list.recognize = [](const std::string& path) -> std::optional<Recognition> {
     if (std::filesystem::is_directory(path)) return std::nullopt;
-    Recognition found{false, {{"path", path}}};
-    if (!std::filesystem::is_regular_file(path)) found.params.emplace_back("root", ".");
-    return found;
+    return Recognition{false, {{"path", path}}};
   };
   sources.Add(std::move(list));
 }

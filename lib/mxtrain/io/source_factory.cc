@@ -2,6 +2,7 @@
 #include "mxtrain/io/source_factory.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/suggest.h"
@@ -102,14 +103,25 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
 }
 
 RecognizedSource RecognizeSource(const std::string& path, std::string_view preferred) {
+  const bool standard_input = path == "-";
+  const std::string file = standard_input ? "/dev/stdin" : path;
   RecognizedSource possible;
   for (const SourceKind& kind : Sources().kinds()) {
-    std::optional<Recognition> found = kind.recognize ? kind.recognize(path) : std::nullopt;
+    std::optional<Recognition> found = kind.recognize ? kind.recognize(file) : std::nullopt;
     if (!found) continue;
     const bool certain = found->certain;
     if (certain || !possible.kind || kind.name == preferred) possible = {&kind, std::move(*found)};
     if (certain) break;
   }
+  if (!possible.kind || !possible.kind->Parameter("root")) return possible;
+  // What a pipe names has no folder of its own.
+  Kwargs& params = possible.recognition.params;
+  const bool rooted = std::any_of(params.begin(), params.end(),
+                                  [](const auto& param) { return param.first == "root"; });
+  std::error_code none;
+  if (!rooted && (standard_input || !std::filesystem::is_regular_file(file, none)) &&
+      !std::filesystem::is_directory(file, none))
+    params.emplace_back("root", ".");
   return possible;
 }
 

@@ -105,8 +105,9 @@ void RegisterSources(SourceTable& sources);
 // throws.
 MXTRAIN_API std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs);
 
-// The kind of data at a path, and how to open it: the first that is certain of it; else `preferred`
-// ("" for none) if it may be; else the first that may be. Null kind: none.
+// The kind of data at a path (- for stdin), and how to open it: the first that is certain of it;
+// else `preferred` ("" for none) if it may be; else the first that may be. Null kind: none. `root`
+// of stdin and of pipes is the working folder.
 struct RecognizedSource {
   const SourceKind* kind = nullptr;
   Recognition recognition;

@@ -130,4 +130,5 @@ TEST_CASE("paths are recognized by their files") {
   CHECK(Recognized(dir.path("photos"), "mnist") == "image_folder");
   CHECK(Recognized(dir.path("list.txt"), "csv") == "list");
   CHECK(Recognized("/dev/null", "image_folder") == "list root=.");
+  CHECK(Recognized("-", "image_folder") == "list root=.");
 }
