@@ -23,11 +23,14 @@ void ForEachKey(const std::vector<Key>& keys, const std::string& prefix, const V
   }
 }
 
+// Lines that begin with four blanks are code, which is never wrapped.
+constexpr const char* kParamIndent = "      ";
+
 std::string TextOfKind(const NamedKind& kind, const std::string& indentation) {
   std::string text =
       format("{}{}{}\n", indentation, kind.name, kind.help.empty() ? "" : ": " + kind.help);
   for (const FieldInfo& param : kind.params)
-    text += format("{}    {} {}\n", indentation, param.name, DescribeField(param));
+    text += format("{}{} {}\n", kParamIndent, param.name, DescribeField(param));
   return text;
 }
 
@@ -38,7 +41,7 @@ std::string TextOfChoice(const Key& key, size_t choice, const std::vector<Key>& 
   for (const Key& other : beside) {
     const std::vector<std::string>& of = other.info.only_for;
     if (other.info.selector == key.info.name && std::find(of.begin(), of.end(), name) != of.end())
-      text += format("    {} {}\n", other.info.name, other.Describe(name));
+      text += format("{}{} {}\n", kParamIndent, other.info.name, other.Describe(name));
   }
   return text;
 }
