@@ -42,7 +42,8 @@ class Infer final : public Command {
     arguments
         .Option("inputs", &inputs_,
                 "folders, image files, lists of files (.txt .lst .tsv .csv), or - for a list on "
-                "stdin; for a model trained on a table: a table with its input columns, or - (for "
+                "stdin, a folder of MNIST's or CIFAR's files; for a model trained on a table: a "
+                "table with its input columns, or - (for "
                 "one trained on a column of images, text is a table if its first line names that "
                 "column, else a list)")
         .Takes("INPUT");
@@ -377,9 +378,8 @@ class Infer final : public Command {
     const bool of_files = source->size() > 0 && !source->FileOf(0).empty();
     if (!of_files && (!copy_to_.empty() || !annotate_.empty())) {
       Throw(ErrorKind::kUsage,
-            "--copy-to and --annotate are for files of images; {} holds its images in files of "
-            "the kind {}",
-            inputs_[0], found.kind->name);
+            "--copy-to and --annotate are for images that are files; those of {} are not ({})",
+            inputs_[0], found.kind->help);
     }
     return source;
   }
