@@ -107,11 +107,12 @@ class Sweep final : public Command {
 
   // Replaces the validation data of the configuration.
   void HoldOutFolds() {
+    config_.overrides.push_back("data.val.source=null");
     for (const config::KeyInfo& key : config::DescribeKeys()) {
-      const bool of_source =
-          key.path.starts_with("data.val.") && key.selector == "source" && key.name != "transforms";
-      if (of_source || key.path == "data.val.source")
-        config_.overrides.push_back(key.path + "=null");
+      // Held-out data has the keys that are also for data without a source.
+      const bool of_source = key.path.starts_with("data.val.") && key.selector == "source" &&
+                             std::count(key.only_for.begin(), key.only_for.end(), "") == 0;
+      if (of_source) config_.overrides.push_back(key.path + "=null");
     }
     config_.overrides.push_back(format("data.val.folds={}", folds_));
   }

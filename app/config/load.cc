@@ -115,13 +115,15 @@ class Loader {
   }
 
   // A text in place of a data set is a folder or file whose kind is not said.
-  std::string HelpForSection(const std::vector<Key>& keys, const Value& value) {
+  std::string HelpForSection(const std::vector<Key>& keys, const Value& value) const {
     if (keys.empty() || keys.front().info.name != "source" || !value.is_scalar())
       return KeyList(keys);
-    std::string path;
-    const bool is_path = ReadPath(value, {&diagnostics_, "path"}, &path);
-    const bool there = is_path && std::filesystem::exists(path);
-    const io::SourceKind* const kind = there ? io::RecognizeSource(path, "").kind : nullptr;
+    const std::filesystem::path base = value.place ? diagnostics_.sources().Folder(value.place.file)
+                                                   : std::filesystem::current_path();
+    const std::filesystem::path path = base / value.text;
+    std::error_code none;
+    const io::SourceKind* const kind =
+        std::filesystem::exists(path, none) ? io::RecognizeSource(path.string(), "").kind : nullptr;
     return format("say what it holds: {{source: {}, path: {}}}; {}",
                   kind ? kind->name : "image_folder", value.text, KeyList(keys));
   }

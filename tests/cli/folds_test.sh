@@ -35,6 +35,11 @@ holds "means are other than the runs'" awk -F, '
 expect 0 sweep points.yaml --folds 2 'train.optimizer.lr=[0.1,0.01]' --out grid  # everything is done
 expect 2 sweep points.yaml --folds 3 'train.optimizer.lr=[0.1,0.01]' --out grid
 says "grid contains another sweep"
+# The source of the configuration's validation data goes with all of its keys; how folds are drawn stays.
+expect 0 sweep points.yaml --folds 2 --out drawn data.val.stratified=false
+holds "stratified is not kept" grep -q 'stratified: false' drawn/0001/config.yaml
+expect 0 sweep points.yaml --folds 2 --out replaced 'data.val={source: csv, path: points.csv, columns: {data: [a, b, c], softmax_label: y}, delimiter: ",", missing: drop}'
+holds "the source is not replaced by folds" grep -q 'folds: 2' replaced/0001/config.yaml
 expect 2 sweep points.yaml --folds 1
 expect 2 sweep points.yaml
 says "or --folds N"
