@@ -22,6 +22,7 @@
 #include "app/config/diagnostic.h"
 #include "app/fetch/remote_file.h"
 #include "app/report/output.h"
+#include "app/report/process_memory.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 
@@ -120,20 +121,20 @@ void DeclareCommonFlags(Arguments arguments, CommonFlags* flags) {
       .Repeats();
 }
 
-report::ConsoleOptions ToConsoleOptions(const CommonFlags& flags) {
-  report::ConsoleOptions options;
-  options.color = flags.color == "always"  ? report::Choice::kAlways
-                  : flags.color == "never" ? report::Choice::kNever
-                                           : report::Choice::kAuto;
-  options.progress = flags.progress == "bar"     ? report::Progress::kBar
-                     : flags.progress == "lines" ? report::Progress::kLines
-                     : flags.progress == "none"  ? report::Progress::kNone
-                                                 : report::Progress::kAuto;
+console::ConsoleOptions ToConsoleOptions(const CommonFlags& flags) {
+  console::ConsoleOptions options;
+  options.color = flags.color == "always"  ? console::Choice::kAlways
+                  : flags.color == "never" ? console::Choice::kNever
+                                           : console::Choice::kAuto;
+  options.progress = flags.progress == "bar"     ? console::Progress::kBar
+                     : flags.progress == "lines" ? console::Progress::kLines
+                     : flags.progress == "none"  ? console::Progress::kNone
+                                                 : console::Progress::kAuto;
   options.quiet = flags.quiet;
   return options;
 }
 
-void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
+void AddLogOptions(const CommonFlags& flags, console::ConsoleOptions* options) {
   if (flags.verbose && !flags.log_level.empty())
     Throw(ErrorKind::kUsage, "-v is short for --log-level debug; give one of them");
   if (!flags.log_level.empty()) options->levels = LogLevels::Parse(flags.log_level);
@@ -148,7 +149,7 @@ void AddLogOptions(const CommonFlags& flags, report::ConsoleOptions* options) {
 
 // `first`: of the processes of a distributed run. The others say one line of what is wrong with the
 // configuration: it may be wrong for them alone.
-int ReportError(const CommonFlags& flags, report::Console& console,
+int ReportError(const CommonFlags& flags, console::Console& console,
                 const std::exception_ptr& pointer, bool first = true) {
   const int code = commands::ExitCodeOf(pointer);
   const auto say = [&](LogLevel level, std::string_view text) {
@@ -187,7 +188,7 @@ int ReportError(const CommonFlags& flags, report::Console& console,
 }
 
 // Of a command that knows nothing of the processes beside it.
-void WarnOfCopies(report::Console& console) {
+void WarnOfCopies(console::Console& console) {
   const std::optional<Launch> launch = FindLaunch();
   if (!launch || launch->size == 1 || launch->rank > 0) return;
   console.Message(LogLevel::kWarning,
@@ -274,9 +275,9 @@ int Main(int argc, char** argv) {
   const int named = line.Parse(argc, argv, &exit_code);
   commands::Command* const command = named >= 0 ? &all[static_cast<size_t>(named)] : nullptr;
   if (command && command->Computes()) BoundBarrierSpin(argv);
-  report::ConsoleOptions console_options = ToConsoleOptions(flags);
+  console::ConsoleOptions console_options = ToConsoleOptions(flags);
   if (command && command->RunsInRanks()) distributed.Find(&flags, &console_options);
-  std::optional<report::Console> console;
+  std::optional<console::Console> console;
   try {
     AddLogOptions(flags, &console_options);
     downloads.Apply();

@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 
 nightly_full() {
   MXTRAIN_CASE_TRIALS=1 MXTRAIN_CASE_TYPES=1 MXTRAIN_CASE_FLOAT64=1 MXTRAIN_CONFIGS=1 MXTRAIN_ENGINE_PROGRAMS=1000 \
-    MXTRAIN_RANDOM_NETS=100 scripts/test.sh --full
+    MXTRAIN_RANDOM_NETS=100 MXTRAIN_SKIP_LONG=0 scripts/test.sh --full
 }
 nightly_teams() {
   cmake --preset asan

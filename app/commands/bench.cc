@@ -17,6 +17,7 @@
 #include "app/commands/machine_limits.h"
 #include "app/commands/synthetic_iter.h"
 #include "app/report/output.h"
+#include "app/report/process_memory.h"
 #include "app/session/device_choice.h"
 #include "app/session/pipeline_spec.h"
 #include "app/session/session.h"
@@ -81,7 +82,7 @@ class Bench final : public Command {
         "kernels");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     if (infer_) session::DeviceOf(flags);  // refuses several
     session::Session session(config_, flags, console.log());
     session.BuildNet();

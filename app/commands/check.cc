@@ -15,7 +15,6 @@
 #include "app/commands/progress.h"
 #include "app/config/schema.h"
 #include "app/report/output.h"
-#include "app/session/class_checks.h"
 #include "app/session/device_choice.h"
 #include "app/session/open_runtime.h"
 #include "app/session/session.h"
@@ -27,7 +26,7 @@ namespace {
 // The findings, each once; reported as they are found.
 class Findings {
  public:
-  explicit Findings(report::Console& console) : console_(console) {}
+  explicit Findings(console::Console& console) : console_(console) {}
 
   void Add(LogLevel level, const std::string& text) {
     if (AddSaid(level, text)) console_.Message(level, report::Printable(text));
@@ -84,7 +83,7 @@ class Findings {
 
  private:
   std::optional<ErrorKind> obstacle_;
-  report::Console& console_;
+  console::Console& console_;
   std::set<std::string> seen_;
   Json list_ = Json::array();
 };
@@ -111,7 +110,7 @@ class Check final : public Command {
         "      # 0: nothing found; 9: findings in the data; 3, 4, 7, 8: training could not start");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     if (schema_) {
       std::cout << config::JsonSchema(*session::MakeRegistry(flags.plugins)) << "\n";
       return 0;
@@ -153,7 +152,7 @@ class Check final : public Command {
   }
 
   // If one part fails, the others still run as far as they can.
-  void CheckAll(session::Session& session, report::Console& console, Findings* findings,
+  void CheckAll(session::Session& session, console::Console& console, Findings* findings,
                 Json* result) const {
     const bool net = findings->Try([&] { session.BuildNet(); });
     std::shared_ptr<const io::Source> train, val;
@@ -162,6 +161,10 @@ class Check final : public Command {
     for (const auto& source : {train, val}) {
       for (const std::string& text : source ? source->losses() : std::vector<std::string>())
         findings->AddSaid(LogLevel::kWarning, text);
+    }
+    if (train && net) {
+      for (const std::string& text : tasks::OddLabels(session.Tasks(), *train))
+        findings->Add(LogLevel::kWarning, text);
     }
     CheckData(train.get(), val.get(), net ? &session.net() : nullptr, session.config().data.bits,
               console, findings, result);
@@ -186,16 +189,12 @@ class Check final : public Command {
   // The sets as they are, before any transform. `net`: null if it could not be built. `bits`: those
   // of data.bits.
   void CheckData(const io::Source* train, const io::Source* val, const config::Net* net, int bits,
-                 report::Console& console, Findings* findings, Json* result) const {
+                 console::Console& console, Findings* findings, Json* result) const {
     const TShape input = net ? ImageInput(*net) : TShape();
     DataSet sets[] = {{"data.train", train, {}}, {"data.val", val, {}}};
     std::vector<std::string> notes;
     if (train && val) {
       for (const std::string& text : CompareClasses(*train, *val))
-        findings->Add(LogLevel::kWarning, text);
-    }
-    if (train && net) {
-      for (const std::string& text : session::OddClasses(*train, *net))
         findings->Add(LogLevel::kWarning, text);
     }
     for (DataSet& set : sets) {
@@ -226,7 +225,7 @@ class Check final : public Command {
     std::unique_ptr<DataIter> train, val;
     std::unique_ptr<Trainer> trainer;
   };
-  static Rehearsal Bind(session::Session& session, report::Console& console, Findings* findings,
+  static Rehearsal Bind(session::Session& session, console::Console& console, Findings* findings,
                         Json* result) {
     Rehearsal rehearsal{session.TrainIter(), session.ValIter(), nullptr};
     TrainOptions options = session.MakeTrainOptions();
@@ -245,7 +244,7 @@ class Check final : public Command {
 
   // Reads every example, fully decoded and transformed, and checks its labels against losses and
   // metrics. False if one fails.
-  static bool ReadAll(session::Session& session, bool validation, report::Console& console,
+  static bool ReadAll(session::Session& session, bool validation, console::Console& console,
                       Findings* findings) {
     const std::unique_ptr<DataIter> iter = session.WholeIter(validation);
     LabelTrial labels(session, *iter);

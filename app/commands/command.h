@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/commands/arguments.h"
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "app/session/request.h"
 
 namespace mxtrain::commands {
@@ -33,7 +33,7 @@ class Command {
   // Whether the processes that a launcher (mpirun, srun) started may share the work.
   virtual bool RunsInRanks() const { return false; }
   // Returns the exit code; throws Error.
-  virtual int Run(const CommonFlags& flags, report::Console& console) = 0;
+  virtual int Run(const CommonFlags& flags, console::Console& console) = 0;
 };
 
 // CONFIG [key=value ...] -c FILE: arguments of most commands.

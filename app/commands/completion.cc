@@ -27,7 +27,7 @@ class Completion final : public Command {
         "  mxtrain completion fish > ~/.config/fish/completions/mxtrain.fish");
   }
 
-  int Run(const CommonFlags& flags, report::Console&) override {
+  int Run(const CommonFlags& flags, console::Console&) override {
     const CompletionWords words = {ConfigurationKeys(),
                                    session::PublicOperators(*session::MakeRegistry(flags.plugins)),
                                    Topics()};

@@ -65,7 +65,7 @@ class Devices final : public Command {
     arguments.Examples("  mxtrain devices\n  mxtrain devices --json");
   }
 
-  int Run(const CommonFlags& flags, report::Console&) override {
+  int Run(const CommonFlags& flags, console::Console&) override {
     const auto cpu = NewCpuBackend(flags.threads);
     const auto gpu = NewGpuBackend();
     const auto [model, features] = CpuModel();

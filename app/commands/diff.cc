@@ -88,7 +88,7 @@ class Diff final : public Command {
         "runs/latest --plot curves.png");
   }
 
-  int Run(const CommonFlags& flags, report::Console&) override {
+  int Run(const CommonFlags& flags, console::Console&) override {
     left_ = FollowLink(left_), right_ = FollowLink(right_);
     const RunSummary left = report::ReadRun(left_), right = report::ReadRun(right_);
     const std::pair<const char*, std::vector<Difference>> parts[] = {

@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kTimeForReport{10};
 
 }  // namespace
 
-void DistributedRun::Find(CommonFlags* flags, report::ConsoleOptions* console) {
+void DistributedRun::Find(CommonFlags* flags, console::ConsoleOptions* console) {
   launch_ = FindLaunch();
   if (launch_ && launch_->size == 1) launch_.reset();
   if (!launch_) return;

@@ -27,7 +27,7 @@ class DistributedRun {
 
   // Of a command that runs in ranks: looks for a launcher. A process other than the first prints
   // only its errors, and no results.
-  void Find(CommonFlags* flags, report::ConsoleOptions* console);
+  void Find(CommonFlags* flags, console::ConsoleOptions* console);
 
   // Joins the other processes if the configuration asks for it; a process without a launcher is
   // alone, and trains like `local`. Throws kUsage for several processes that would train the same

@@ -3,25 +3,25 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <map>
 
-#include "app/commands/class_files.h"
-#include "app/commands/class_report.h"
 #include "app/commands/command_list.h"
-#include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
-#include "app/commands/open_model.h"
 #include "app/commands/trained_files.h"
-#include "app/commands/value_report.h"
 #include "app/config/document.h"
 #include "app/config/near_file.h"
+#include "app/inference/finite_check.h"
+#include "app/inference/open_model.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
 #include "app/report/result_file.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
+#include "app/session/head_tasks.h"
 #include "app/session/pipeline_spec.h"
 #include "app/session/session.h"
+#include "app/tasks/task_list.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -86,14 +86,15 @@ class Eval final : public Command {
         "  mxtrain eval net.onnx --input data=x.npy --input softmax_label=y.npy");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     if (flags.json) format_ = "jsonl";
     CheckArguments();
-    InputArrays arrays = facts_.TakeArrays();
+    inference::InputArrays arrays = facts_.TakeArrays();
     if (!arrays.empty() && !data_.empty())
       Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
     const std::map<std::string, Context> places = session::ParsePlaces(places_);
-    OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    inference::OpenedModel opened =
+        inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
     auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
     session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
@@ -104,11 +105,12 @@ class Eval final : public Command {
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
     } else {
-      source = arrays.ForModel(&model, /*labels=*/true, DeclaredBy(opened), console);
+      source =
+          arrays.ForModel(&model, /*labels=*/true, inference::DeclaredBy(opened), console.logger());
       spec = spec.OfArrays();
       array_names_ = arrays.Names();
     }
-    CheckOnlyBatch(opened, source->size(), batch_);
+    inference::CheckOnlyBatch(opened, source->size(), batch_);
     const int64_t size = only_batch > 0 ? only_batch : BatchOf(model, *source);
     auto iter =
         session::NewModelIter(*runtime, source, spec, model.info, size, session::DeviceOf(flags));
@@ -119,49 +121,60 @@ class Eval final : public Command {
                                            console.logger()));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::ImageReader reader(spec.transforms);
-    std::vector<ClassReport> reports = ClassReportsOf(model.symbol, model.info.class_names, spec);
-    for (ClassReport& report : reports) report.KeepImages(worst_, reader);
-    std::vector<ValueReport> value_reports =
-        ValueReportsOf(model.symbol, model.info.class_names, spec);
+    const Reports reports = ReportsOf(model, spec, size);
+    for (const auto& [task, report] : reports) report->KeepImages(worst_, reader);
     std::optional<report::ResultFile> predictions;
-    if (!predictions_.empty())
-      OpenPredictions(&predictions.emplace(predictions_), &reports, &value_reports);
+    if (!predictions_.empty()) OpenPredictions(&predictions.emplace(predictions_), reports);
     const LossReport losses(model.symbol);
-    FiniteCheck check;
+    inference::FiniteCheck check;
     CatchSignals();
     int64_t examples = 0;
     const NamedValues values = evaluation.Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
           examples += batch.count;
           CheckFinite(losses, batch, outputs, *iter, &check);
-          for (ClassReport& report : reports) report.Add(batch, outputs, *iter);
-          for (ValueReport& report : value_reports) report.Add(batch, outputs, *iter);
+          for (const auto& [task, report] : reports) report->Add(batch, outputs, *iter);
         },
         [] { return StopFlag() == 1; });
     if (StopFlag() == 1) return 128 + StopSignal();
 
     if (predictions) predictions->Finish();
-    std::erase_if(reports, [](const ClassReport& report) { return report.empty(); });
-    std::erase_if(value_reports, [](const ValueReport& report) { return report.empty(); });
-    for (ClassReport& report : reports) report.Finish();
-    Json result = ToJson(model, values, examples, check.count(), reports);
-    for (const ValueReport& report : value_reports) result["values"].push_back(report.ToJson());
-    WriteFiles(result, reports, check.count() == 0, console);
-    Print(result, model, values, reports);
-    if (format_ == "table")
-      std::for_each(value_reports.begin(), value_reports.end(),
-                    [](const ValueReport& report) { report.Print(); });
-    const int bad = ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console);
-    const int diverged = check.ExitCode("the results are meaningless", console);
+    Reports filled;
+    for (const HeadReport& one : reports) {
+      one.report->Finish();
+      if (!one.report->empty()) filled.push_back(one);
+    }
+    const Json result = ToJson(model, values, examples, check.count(), filled);
+    WriteFiles(result, filled, check.count() == 0, console);
+    Print(result, model, values, filled);
+    const int bad =
+        inference::ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console.logger());
+    const int diverged = check.ExitCode("the results are meaningless", console.logger());
     return diverged != 0 ? diverged : bad;
   }
 
  private:
+  struct HeadReport {
+    std::string task;  // the name of its kind
+    std::shared_ptr<tasks::Report> report;
+  };
+  // Of the losses with labels, one task after another.
+  using Reports = std::vector<HeadReport>;
+  static Reports ReportsOf(const Model& model, const session::PipelineSpec& spec, int64_t batch) {
+    std::vector<tasks::Head> heads =
+        session::HeadsOf(model, spec, inference::OutputShapes(model, batch));
+    std::erase_if(heads, [](const tasks::Head& head) { return !head.loss || head.label.empty(); });
+    Reports reports;
+    for (const auto& task : tasks::TasksOf(heads, spec.task))
+      reports.push_back({task->kind(), task->NewReport()});
+    return reports;
+  }
+
   // Looks at the losses' outputs of each example. One without a batch axis, a sum over the batch,
   // is of all of them.
   static void CheckFinite(const LossReport& losses, const DataBatch& batch,
                           const std::vector<NDArray>& outputs, const DataIter& iter,
-                          FiniteCheck* check) {
+                          inference::FiniteCheck* check) {
     const auto rows = static_cast<size_t>(iter.batch_size());
     std::vector<std::vector<float>> heads;
     std::vector<size_t> widths;  // of an example; 0: no batch axis
@@ -195,7 +208,7 @@ class Eval final : public Command {
 
   void CheckArguments() const {
     CheckPredictions();
-    if (!data_.empty()) CheckOrder(model_, data_, "eval");
+    if (!data_.empty()) inference::CheckOrder(model_, data_, "eval");
     const bool value = data_.find('=') != std::string::npos && !fs::exists(data_);
     if (!value && (overrides_.empty() || IsConfiguration(data_))) return;
     const std::string given = value ? data_ : overrides_[0], model = report::QuoteShell(model_),
@@ -223,21 +236,20 @@ class Eval final : public Command {
                : report::EachFormat::kCsv;
   }
 
-  // One table: the classes if the net has such heads, else its first head of values.
-  void OpenPredictions(report::ResultFile* predictions, std::vector<ClassReport>* reports,
-                       std::vector<ValueReport>* value_reports) const {
-    const bool with_head = reports->size() > 1;
-    const report::EachFormat format = EachFormatOf();
-    if (!reports->empty() && format == report::EachFormat::kCsv)
-      predictions->Write(std::string(with_head ? "head," : "") + "file,true,predicted,score\n");
-    for (ClassReport& report : *reports) report.WriteEach(predictions, format, with_head);
-    if (reports->empty() && !value_reports->empty())
-      value_reports->front().WriteEach(predictions, format);
+  // One table: of the first task, of all its heads if they share the form of their lines.
+  void OpenPredictions(report::ResultFile* predictions, const Reports& reports) const {
+    if (reports.empty()) return;
+    Reports own = OfTask(reports, reports.front().task);
+    const bool shared = own.front().report->SharesLines();
+    if (!shared) own.resize(1);
+    for (const auto& [task, report] : own)
+      report->WriteEach(
+          {predictions, EachFormatOf(), own.size() > 1, report == own.front().report});
   }
 
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,
                                          const session::PipelineSpec& spec,
-                                         report::Console& console) {
+                                         console::Console& console) {
     if (data_.empty()) {
       root_ = io::RootOf(spec.source_params);
       if (!spec.NamesData())
@@ -295,7 +307,7 @@ class Eval final : public Command {
 
   // Examples that the run was trained on flatter it.
   void WarnOfTrainedFiles(const Model& model, const session::PipelineSpec& spec,
-                          const io::Source& source, report::Console& console) const {
+                          const io::Source& source, console::Console& console) const {
     if (RunOf(model).empty()) return;
     const std::vector<std::string> both = TrainedFiles::OfRun(RunOf(model)).In(source, root_);
     if (both.empty()) return;
@@ -320,7 +332,7 @@ class Eval final : public Command {
   }
 
   static void WarnOfOtherData(const Model& model, const io::Source& source,
-                              report::Console& console) {
+                              console::Console& console) {
     const std::string& then =
         model.info.val_data.empty() ? model.info.train_data : model.info.val_data;
     const std::string now = io::Fingerprint(source);
@@ -346,7 +358,7 @@ class Eval final : public Command {
   }
 
   Json ToJson(const Model& model, const NamedValues& values, int64_t examples, int64_t not_finite,
-              const std::vector<ClassReport>& reports) const {
+              const Reports& reports) const {
     Json metrics = Json::object();
     for (const auto& [name, value] : values) metrics[name] = value;
     Json result = {{"model", model.file},
@@ -354,20 +366,15 @@ class Eval final : public Command {
                    {"examples", examples},
                    {"not_finite", not_finite},
                    {"metrics", metrics}};
-    for (const ClassReport& report : reports) {
-      if (reports.size() > 1) {
-        result["heads"][report.head()] = report.ToJson(worst_);
-      } else {
-        result.update(report.ToJson(worst_));
-      }
-    }
+    for (const auto& [task, report] : reports)
+      report->AddTo(&result, worst_, OfTask(reports, task).size() > 1);
     return result;
   }
 
   // Results that are not `finite` never replace those in the run folder. Print results even if the
   // run folder is not writable: it may belong to someone else.
-  void WriteFiles(const Json& result, const std::vector<ClassReport>& reports, bool finite,
-                  report::Console& console) const {
+  void WriteFiles(const Json& result, const Reports& reports, bool finite,
+                  console::Console& console) const {
     const bool own_run = output_.empty() && fs::is_directory(model_);
     if (output_.empty() && !own_run) return;
     const std::string folder = own_run ? (fs::path(model_) / "eval").string() : output_;
@@ -381,8 +388,9 @@ class Eval final : public Command {
     try {
       own_run ? MakeOwnFolder(folder) : MakeFolders(folder);
       WriteFileAtomically(folder + "/report.json", report::JsonText(result, 2) + "\n");
-      for (const ClassReport& report : reports)
-        WriteClassFiles(report, reports.size() > 1 ? folder + "/" + report.head() : folder);
+      for (const auto& [task, report] : reports)
+        report->WriteFiles(OfTask(reports, task).size() > 1 ? folder + "/" + report->head().name
+                                                            : folder);
       if (own_run) report::WriteHtmlReport(model_);
     } catch (const std::exception& e) {
       if (!own_run) throw;
@@ -400,11 +408,9 @@ class Eval final : public Command {
   }
 
   void Print(const Json& result, const Model& model, const NamedValues& values,
-             const std::vector<ClassReport>& reports) const {
-    const bool several = reports.size() > 1;
+             const Reports& reports) const {
     if (format_ == "csv") {
-      std::cout << (several ? "head," : "") << "class,precision,recall,f1,examples\n";
-      for (const ClassReport& report : reports) report.PrintCsv(several);
+      PrintCsv(reports);
     } else if (format_ == "jsonl") {
       std::cout << report::JsonText(result) << std::endl;
     } else {
@@ -416,12 +422,27 @@ class Eval final : public Command {
                               : "");
       if (not_finite > 0) std::cout << format("  {:<16} {}\n", "not finite", not_finite);
       for (const auto& [name, value] : values)
-        std::cout << format("  {:<16} {:.6f}\n", name, UnsignedNan(value));
-      for (const ClassReport& report : reports) {
-        if (several) std::cout << format("\n{}\n", report.head());
-        report.Print(worst_);
-      }
+        std::cout << format("  {:<16} {:.6f}\n", name, tasks::UnsignedNan(value));
+      for (const auto& [task, report] : reports)
+        std::cout << report->Text(worst_, OfTask(reports, task).size() > 1);
     }
+  }
+
+  // The tables of a task, one below the other; of the first task that has them.
+  static void PrintCsv(const Reports& reports) {
+    const auto first = std::ranges::find_if(
+        reports, [](const HeadReport& one) { return !one.report->CsvHeader().empty(); });
+    if (first == reports.end()) return;
+    const Reports own = OfTask(reports, first->task);
+    std::cout << (own.size() > 1 ? "head," : "") << first->report->CsvHeader() << "\n";
+    for (const HeadReport& one : own) std::cout << one.report->CsvLines(own.size() > 1);
+  }
+
+  static Reports OfTask(const Reports& reports, const std::string& task) {
+    Reports own;
+    std::ranges::copy_if(reports, std::back_inserter(own),
+                         [&task](const HeadReport& one) { return one.task == task; });
+    return own;
   }
 
   ModelFacts facts_;

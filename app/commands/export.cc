@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/cut_model.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/onnx_files.h"
-#include "app/commands/open_model.h"
+#include "app/inference/cut_model.h"
+#include "app/inference/open_model.h"
 #include "app/report/output.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
@@ -41,7 +41,7 @@ class Export final : public Command {
         "lenet.safetensors\n  mxtrain export runs/latest zoo/lenet@10");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     const bool safetensors = output_.ends_with(kSafetensors), onnx = output_.ends_with(kOnnx);
     if (!safetensors && !onnx && output_.find('@') == std::string::npos) {
       Throw(ErrorKind::kUsage,
@@ -52,7 +52,7 @@ class Export final : public Command {
     if (!safetensors && !onnx) CheckNumber();
     onnx_.Check(onnx);
     auto [runtime, model, only_batch, unread] =
-        OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console);
+        inference::OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console.log());
     if (!model.info.pipeline.empty()) {
       model.info.pipeline =
           session::PipelineSpec::FromJson(model.info.pipeline).WithoutPaths().ToJson();
@@ -61,7 +61,7 @@ class Export final : public Command {
     const std::string folder = std::filesystem::path(output_).parent_path().string();
     if (!folder.empty() && !onnx) MakeFolders(folder);
     if (onnx) {
-      RemoveLabels(runtime->operators(), &model, console);
+      inference::RemoveLabels(runtime->operators(), &model, console.logger());
       const std::string bytes = onnx_.Write(model, runtime->operators(), console);
       if (!folder.empty()) MakeFolders(folder);
       WriteFileAtomically(output_, bytes);
@@ -117,10 +117,11 @@ class Export final : public Command {
     const std::string chain = PreprocessingText(model);
     const std::string use = format("mxtrain infer {} INPUT prepares its input like the run",
                                    report::QuoteShell(output_));
-    const std::string units = UnitsText(model);
-    return chain.empty() ? use
-                         : format("{}; for another program: {}{}", use, chain,
-                                  units.empty() ? "" : "; output: " + units);
+    if (chain.empty()) return use;
+    std::string text = format("{}; for another program: {}", use, chain);
+    for (const tasks::OutputMeaning& meaning : MeaningsOf(model))
+      text += "; output: " + meaning.text;
+    return text;
   }
 
   std::string model_, output_;

@@ -63,7 +63,7 @@ class Help final : public Command {
         "mxtrain help memory\n  mxtrain help --man train | man -l -");
   }
 
-  int Run(const CommonFlags& flags, report::Console&) override {
+  int Run(const CommonFlags& flags, console::Console&) override {
     if (!man_dir_.empty()) {
       WriteManPages();
     } else if (man_) {

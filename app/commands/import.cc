@@ -42,7 +42,7 @@ class Import final : public Command {
         "resnet18.yaml");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     if (!weights_.empty() && !weights_.ends_with(kWeightsEnding))
       Throw(ErrorKind::kUsage, "--weights {}: the name must end in {}", weights_, kWeightsEnding);
     if (flags.json && !output_.empty())

@@ -3,25 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <numeric>
+#include <span>
 
-#include "app/commands/answers.h"
 #include "app/commands/command_list.h"
-#include "app/commands/cut_model.h"
-#include "app/commands/finite_check.h"
 #include "app/commands/model_facts.h"
-#include "app/commands/open_model.h"
-#include "app/commands/output_files.h"
-#include "app/commands/predictions.h"
 #include "app/commands/progress.h"
-#include "app/commands/views.h"
+#include "app/inference/cut_model.h"
+#include "app/inference/finite_check.h"
+#include "app/inference/model_run.h"
+#include "app/inference/open_model.h"
+#include "app/inference/output_files.h"
+#include "app/inference/prediction_sinks.h"
 #include "app/report/npy.h"
 #include "app/report/output.h"
-#include "app/session/batch_fit.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
 #include "app/session/pipeline_spec.h"
@@ -29,7 +26,6 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/image_folder_source.h"
-#include "mxtrain/optimizer/optimizer.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -77,7 +73,12 @@ class Infer final : public Command {
         .Within(0.0, 1.0);
     arguments
         .Option("--annotate", &annotate_,
-                "write the images into DIR with class and score drawn on them")
+                "write the images into DIR with the prediction drawn on them")
+        .Takes("DIR");
+    arguments
+        .Option("--images", &images_,
+                "for models that predict images: write them into DIR as PNG, under the names of "
+                "their inputs")
         .Takes("DIR");
     arguments
         .Option("--probabilities", &probabilities_,
@@ -116,27 +117,28 @@ class Infer final : public Command {
         "  mxtrain infer net.onnx --input left=a.npy --input right=b.npy --output scores.npy");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
-    InputArrays arrays = facts_.TakeArrays();
+  int Run(const CommonFlags& flags, console::Console& console) override {
+    inference::InputArrays arrays = facts_.TakeArrays();
     of_arrays_ = !arrays.empty();
     CheckFlags();
-    if (!of_arrays_) CheckOrder(model_, inputs_[0], "infer");
+    if (!of_arrays_) inference::CheckOrder(model_, inputs_[0], "infer");
     std::map<std::string, Context> places = session::ParsePlaces(places_);
     if (format_.empty())
       format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
     if (flags.json) format_ = "jsonl";
-    OpenedModel opened = OpenModel(flags, model_, facts_.inputs(), &arrays, console);
+    inference::OpenedModel opened =
+        inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
     auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
     const Symbol whole = model.symbol;
-    const std::vector<std::string> declared = DeclaredBy(opened);
-    if (!output_layer_.empty()) model.symbol = LayerOf(model.symbol, output_layer_);
-    RemoveLabels(runtime->operators(), &model, console);
+    const std::vector<std::string> declared = inference::DeclaredBy(opened);
+    if (!output_layer_.empty()) model.symbol = inference::LayerOf(model.symbol, output_layer_);
+    inference::RemoveLabels(runtime->operators(), &model, console.logger());
     session::DropRemovedGroups(whole, model.symbol, &places);
-    Net net;
+    std::shared_ptr<const io::Source> source;
     session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
     if (of_arrays_) {
-      net.source = arrays.ForModel(&model, /*labels=*/false, declared, console);
+      source = arrays.ForModel(&model, /*labels=*/false, declared, console.logger());
       model.info.pipeline = spec.OfArrays().ToJson();
     }
     for (const InputInfo& input : model.info.inputs) {
@@ -147,101 +149,52 @@ class Infer final : public Command {
     if (!of_arrays_) {
       const bool table = IsTable(spec, console);
       CheckKind(table, spec.NeedsTable());
-      net.source = table ? OpenTable(spec, model) : OpenExamples(spec);
-      if (!net.source) net.source = OpenImages(console);
-      if (net.source) TellOf(*net.source, console);
+      source = table ? OpenTable(spec, model) : OpenExamples(spec);
+      if (!source) source = OpenImages(console);
+      if (source) TellOf(*source, console);
     }
-    const std::vector<std::string> names = NamesOf(net.source.get(), spec);
+    const std::vector<std::string> names = NamesOf(source.get(), spec);
     const ComputeModes modes = session::ModesOf(model, flags, *runtime, session::DeviceOf(flags),
                                                 places, console.logger());
-    if (net.source) {
-      CheckOnlyBatch(opened, net.source->size(), batch_);
+    std::optional<inference::ModelRun> run;  // none without examples
+    if (source) {
+      inference::CheckOnlyBatch(opened, source->size(), batch_);
       if (only_batch > 0) batch_ = least_batch_ = only_batch;
-      net.iter = NewIter(*runtime, model, net.source, session::DeviceOf(flags), modes, console);
+      run.emplace(*runtime, model, source,
+                  inference::RunOptions{.device = session::DeviceOf(flags),
+                                        .modes = modes,
+                                        .batch = batch_,
+                                        .least_batch = least_batch_,
+                                        .views = tta_,
+                                        .log = console.logger()});
     }
-    if (net.iter) {
-      CheckRows(model, net.iter->batch_size());
-      net.evaluation.emplace(*runtime, model.symbol, *net.iter, std::vector<MetricSpec>{}, nullptr,
-                             session::DeviceOf(flags), modes);
-      SetParameters(model, &net.evaluation->executor(), net.evaluation->MissingLabels());
-    }
-    const bool finite = !net.iter || TellNonFinite(model, console);
-    FiniteCheck check;
+    const bool finite = !run || inference::CheckParameters(model, console.logger());
+    inference::FiniteCheck check;
     CatchSignals();
     std::string shown = output_ + " holds it as it is";
+    inference::ModelRun* const running = run ? &*run : nullptr;
     if (WritesOutputs()) {
-      Outputs(model, names, &net, &check, console);
+      Outputs(model, names, running, &check, console);
     } else if (output_layer_.empty()) {
-      const std::vector<AnswerHead> heads = AnswersOf(model, spec, least_batch_, console);
-      Predictions(spec, heads, names, &net, &check, console);
+      const std::vector<inference::PredictedHead> heads = inference::PredictedHeadsOf(
+          model, spec, least_batch_, {top_k_, threshold_}, console.logger());
+      Predictions(spec, heads, names, running, &check, console);
       shown = HowShown(heads);
     } else {
-      Features(flags, model, names, &net, &check, console);
+      Features(flags, model, names, running, &check, console);
     }
     if (StopFlag() == 1) return Stopped(console);
-    const int bad = net.iter ? ReportBad(net.iter->stats().bad, static_cast<int64_t>(names.size()),
-                                         skip_bad_, console)
-                             : 0;
+    const int bad =
+        run ? inference::ReportBad(run->iter().stats().bad, static_cast<int64_t>(names.size()),
+                                   skip_bad_, console.logger())
+            : 0;
     if (!finite) return static_cast<int>(ErrorKind::kDiverged);
-    const int diverged = check.ExitCode(shown, console);
+    const int diverged = check.ExitCode(shown, console.logger());
     return diverged != 0 ? diverged : bad;
   }
 
  private:
-  // The outputs of one example.
-  using OnRow = std::function<void(int64_t index, const std::vector<const float*>& outputs)>;
-  // The examples and the net that processes them; all empty if there are no examples.
-  struct Net {
-    std::shared_ptr<const io::Source> source;
-    std::unique_ptr<DataIter> iter;
-    std::optional<Evaluation> evaluation;
-  };
-
-  static bool IsMask(const std::map<std::string, Attrs>& attrs, const std::string& name,
-                     const std::vector<float>& values) {
-    const auto own = attrs.find(name);
-    return own != attrs.end() && FindMultipliers(name, own->second, {}).lr == 0 &&
-           std::ranges::none_of(values, [](float value) { return std::isnan(value); });
-  }
-
-  // Warns if a parameter is not finite, as after a training that diverged. False if so. One that
-  // training leaves alone may be infinite, as masks are.
-  static bool TellNonFinite(const Model& model, report::Console& console) {
-    const auto attrs = model.symbol.ListAttrs();
-    for (const auto* arrays : {&model.args, &model.auxs}) {
-      for (const auto& [name, array] : *arrays) {
-        const std::vector<float> values = array.ToVector();
-        const auto bad = std::find_if(values.begin(), values.end(),
-                                      [](float value) { return !std::isfinite(value); });
-        if (bad != values.end() && IsMask(attrs, name, values)) continue;
-        if (bad == values.end()) continue;
-        console.Message(
-            LogLevel::kWarning,
-            format("{}: the parameter '{}' contains {}, so predictions are meaningless; "
-                   "use a checkpoint from before the training diverged",
-                   model.file, name, *bad));
-        return false;
-      }
-    }
-    return true;
-  }
-
-  // Throws kUsage for an output whose part for an example changes with the size of the batch.
-  void CheckRows(const Model& model, int64_t batch) const {
-    const std::vector<TShape> least = OutputShapes(model, least_batch_),
-                              whole = OutputShapes(model, batch);
-    const std::vector<std::string> names = model.symbol.ListOutputs();
-    for (size_t k = 0; k < names.size(); ++k) {
-      if (least[k].ndim() == 0 || least[k][0] != least_batch_) continue;  // RowOf refuses it
-      if (least[k].Size() * batch == whole[k].Size() * least_batch_) continue;
-      Throw(ErrorKind::kUsage,
-            "the output '{}' is {} for a batch of {} and {} for a batch of {}: an example has no "
-            "part of it of its own",
-            HeadName(names[k]), whole[k].ToString(), batch, least[k].ToString(), least_batch_);
-    }
-  }
-
-  int Stopped(report::Console& console) const {
+  int Stopped(console::Console& console) const {
     if (!output_.empty())
       console.Message(LogLevel::kWarning,
                       format("stopped before the end: {} was not written", output_));
@@ -297,10 +250,11 @@ class Infer final : public Command {
             std::filesystem::path(output_).replace_extension(".npy").string());
     }
     const bool predicts = !format_.empty() || top_k_ != 1 || threshold_ || !copy_to_.empty() ||
-                          !annotate_.empty() || !probabilities_.empty();
+                          !annotate_.empty() || !images_.empty() || !probabilities_.empty();
     if (predicts) {
       Throw(ErrorKind::kUsage,
-            "--format, --top-k, --copy-to, --annotate and --probabilities are for predictions; "
+            "--format, --top-k, --copy-to, --annotate, --images and --probabilities are for "
+            "predictions; "
             "--output-layer "
             "writes .npy");
     }
@@ -326,12 +280,12 @@ class Infer final : public Command {
   }
 
   // Whether the input is a table. A model that was trained on a column of images takes both.
-  bool IsTable(const session::PipelineSpec& spec, report::Console& console) const {
+  bool IsTable(const session::PipelineSpec& spec, console::Console& console) const {
     if (spec.NeedsTable()) return true;
     if (!spec.IsTable()) return false;
     if (!key_.empty()) return true;
     for (const std::string& input : inputs_) {
-      if (LooksLikeTable(input, spec)) return true;
+      if (inference::LooksLikeTable(input, spec)) return true;
       if (input == "-" || input.ends_with(".csv")) {
         console.Message(LogLevel::kInfo,
                         format("{} is read as a list of images: its first line has no column '{}'",
@@ -384,16 +338,17 @@ class Infer final : public Command {
     return source;
   }
 
-  static void TellOf(const io::Source& source, report::Console& console) {
+  static void TellOf(const io::Source& source, console::Console& console) {
     for (const std::string& text : source.notes()) console.Message(LogLevel::kInfo, text);
     for (const std::string& text : source.remarks()) console.Message(LogLevel::kWarning, text);
   }
 
   // Null if there are none.
-  std::shared_ptr<const io::Source> OpenImages(report::Console& console) const {
+  std::shared_ptr<const io::Source> OpenImages(console::Console& console) const {
     io::ImageListParam list;
     list.Init({}, "image_list");
-    list.files = CollectImages(inputs_, console);  // not as text: file names may contain commas
+    list.files = inference::CollectImages(
+        inputs_, console.logger());  // not as text: file names may contain commas
     return list.files.empty() ? nullptr : io::NewImageListSource(list);
   }
 
@@ -413,80 +368,31 @@ class Infer final : public Command {
     return names;
   }
 
-  // Batches of the examples, one per view if there are several views.
-  std::unique_ptr<DataIter> NewIter(Runtime& runtime, const Model& model,
-                                    std::shared_ptr<const io::Source> source, Context device,
-                                    const ComputeModes& modes, report::Console& console) {
-    session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
-    ModelInfo info = model.info;
-    if (tta_ == "crops") WidenForCrops(&spec, &info);
-    const int64_t wanted =
-        batch_ > 0 ? batch_ : BatchWithinMemory(runtime, model, device, modes, console);
-    const int64_t batch = std::min(wanted, source->size());
-    // Views are created on the host.
-    const Context batches_for = tta_.empty() ? device : Context::cpu();
-    auto iter = session::NewModelIter(runtime, std::move(source), spec, info, batch, batches_for);
-    if (tta_.empty()) return iter;
-    auto views = std::make_unique<ViewsIter>(runtime, std::move(iter), model.info.inputs[0].shape,
-                                             tta_ == "crops");
-    views_ = views->views();
-    return views;
-  }
-
-  static int64_t BatchWithinMemory(Runtime& runtime, const Model& model, Context device,
-                                   const ComputeModes& modes, report::Console& console) {
-    constexpr int64_t kMost = 64;  // larger batches are not faster
-    const auto bytes_of = [&](int64_t batch) {
-      return session::InferenceBytes(runtime, model.symbol, model.info.inputs, batch, device,
-                                     modes);
-    };
-    const auto memory_of = [&](Context of) { return session::FreeBytes(runtime, of) / 4; };
-    const session::BatchFit fit = session::PowerOfTwoWithin(memory_of, kMost, bytes_of);
-    if (fit.limit)
-      console.Message(LogLevel::kInfo, format("{} examples per batch, to fit the free memory of {}",
-                                              fit.batch, fit.limit->ToString()));
-    return fit.batch;
-  }
-
-  // Runs the net over all examples; `on_row` gets the outputs for each readable one, averaged over
-  // the views.
-  void ForEach(Net* net, int64_t examples, const char* what, report::Console& console,
-               const OnRow& on_row) const {
-    if (!net->evaluation) return;
-    std::vector<MeanOfViews> means(net->evaluation->executor().outputs().size(),
-                                   MeanOfViews(views_));
-    std::vector<std::vector<float>> values(means.size());
-    std::vector<const float*> row(means.size());
+  // Runs the net over all examples, if there are any, and shows how far it is.
+  void ForEach(inference::ModelRun* run, int64_t examples, const char* what,
+               console::Console& console, const inference::ModelRun::OnRow& on_row) const {
+    if (!run) return;
     std::optional<Progress> progress;
     if (!output_.empty() || !isatty(STDOUT_FILENO))
       progress.emplace(console, "predicting", what, examples);
-    net->evaluation->Run(
-        [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
-          bool whole = true;
-          for (size_t k = 0; k < outputs.size(); ++k) {
-            values[k] = outputs[k].ToVector();
-            whole = means[k].Add(&values[k]) && whole;
-          }
-          if (!whole) return;
-          const auto rows = static_cast<size_t>(net->iter->batch_size());
-          for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
-            for (size_t k = 0; k < row.size(); ++k)
-              row[k] = values[k].data() + i * (values[k].size() / rows);
-            on_row(batch.index[i], row);
-          }
-          if (progress) progress->Add(batch.count);
+    run->ForEach(
+        on_row,
+        [&progress](int64_t done) {
+          if (progress) progress->Add(done);
         },
         [] { return StopFlag() == 1; });
   }
 
   void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files,
-                Net* net, FiniteCheck* check, report::Console& console) const {
-    const TShape row = RowOf(OutputShapes(model, least_batch_).at(0), least_batch_, output_layer_);
+                inference::ModelRun* run, inference::FiniteCheck* check,
+                console::Console& console) const {
+    const TShape row = inference::RowOf(inference::OutputShapes(model, least_batch_).at(0),
+                                        least_batch_, output_layer_);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
-    ForEach(net, rows, "examples", console,
-            [&](int64_t index, const std::vector<const float*>& outputs) {
-              check->Look(index, {outputs[0], static_cast<size_t>(row.Size())}, *net->iter);
+    ForEach(run, rows, "examples", console,
+            [&](int64_t index, const std::vector<const float*>& outputs, const io::PointMap&) {
+              check->Look(index, {outputs[0], static_cast<size_t>(row.Size())}, run->iter());
               writer.Write(index, outputs[0]);
             });
     if (StopFlag() == 1) return;
@@ -501,130 +407,109 @@ class Infer final : public Command {
   }
 
   // Every output of the net into a file of its own.
-  void Outputs(const Model& model, const std::vector<std::string>& rows, Net* net,
-               FiniteCheck* check, report::Console& console) const {
+  void Outputs(const Model& model, const std::vector<std::string>& rows, inference::ModelRun* run,
+               inference::FiniteCheck* check, console::Console& console) const {
     const auto examples = static_cast<int64_t>(rows.size());
-    OutputFiles files(output_, model.symbol.ListOutputs(), OutputShapes(model, least_batch_),
-                      least_batch_, examples, console);
-    ForEach(net, examples, "examples", console,
-            [&](int64_t index, const std::vector<const float*>& outputs) {
+    inference::OutputFiles files(output_, model.symbol.ListOutputs(),
+                                 inference::OutputShapes(model, least_batch_), least_batch_,
+                                 examples, console.logger());
+    ForEach(run, examples, "examples", console,
+            [&](int64_t index, const std::vector<const float*>& outputs, const io::PointMap&) {
               for (size_t k = 0; k < outputs.size(); ++k)
-                check->Look(index, {outputs[k], files.width(k)}, *net->iter);
+                check->Look(index, {outputs[k], files.width(k)}, run->iter());
               files.Write(index, outputs);
             });
     if (StopFlag() != 1) files.Finish();
   }
 
-  void Predictions(const session::PipelineSpec& spec, const std::vector<AnswerHead>& heads,
-                   const std::vector<std::string>& names, Net* net, FiniteCheck* check,
-                   report::Console& console) const {
-    CheckAnswers(heads);
+  void Predictions(const session::PipelineSpec& spec,
+                   const std::vector<inference::PredictedHead>& heads,
+                   const std::vector<std::string>& names, inference::ModelRun* run,
+                   inference::FiniteCheck* check, console::Console& console) const {
+    CheckAbilities(heads);
     const bool rows = of_arrays_ || spec.NeedsTable();
     const auto sinks = MakeSinks(heads, rows, names, console);
-    std::vector<std::vector<float>> in_units(heads.size());
-    ForEach(net, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
-            [&](int64_t index, const std::vector<const float*>& outputs) {
-              Prediction prediction{
-                  index, names[static_cast<size_t>(index)], net->source->FileOf(index), {}};
-              for (size_t h = 0; h < heads.size(); ++h) {
-                const float* scores = outputs[static_cast<size_t>(heads[h].output)];
-                if (heads[h].units) {
-                  in_units[h].assign(scores, scores + heads[h].width);
-                  heads[h].units->Restore(&in_units[h]);
-                  scores = in_units[h].data();
-                }
-                const auto width = static_cast<size_t>(heads[h].width);
-                const bool finite = check->Look(index, {scores, width}, *net->iter);
-                prediction.heads.push_back({scores, finite, {}});
-                if (finite || heads[h].answer == Answer::kValues)
-                  prediction.heads[h].best = Best(heads[h].answer, scores, heads[h].width);
-              }
-              for (const auto& sink : sinks) sink->Take(prediction);
-            });
+    ForEach(
+        run, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
+        [&](int64_t index, const std::vector<const float*>& outputs, const io::PointMap& to_file) {
+          inference::Prediction prediction{
+              index, names[static_cast<size_t>(index)], run->source().FileOf(index), {}};
+          for (const inference::PredictedHead& head : heads) {
+            const std::span values(outputs[static_cast<size_t>(head.output)],
+                                   static_cast<size_t>(head.predictor->width()));
+            check->Look(index, values, run->iter());
+            prediction.heads.push_back(head.predictor->Predict(values, to_file));
+          }
+          for (const auto& sink : sinks) sink->Take(prediction);
+        });
     if (StopFlag() == 1) return;
     for (const auto& sink : sinks) sink->Finish();
   }
 
-  static bool Has(const std::vector<AnswerHead>& heads, Answer answer) {
-    return std::any_of(heads.begin(), heads.end(),
-                       [answer](const AnswerHead& head) { return head.answer == answer; });
+  using Abilities = tasks::Predictor::Abilities;
+  static bool Has(const std::vector<inference::PredictedHead>& heads, bool Abilities::*ability) {
+    return FirstWith(heads, ability) < heads.size();
+  }
+  // The first head that has it; the number of heads if none does.
+  static size_t FirstWith(const std::vector<inference::PredictedHead>& heads,
+                          bool Abilities::*ability) {
+    const auto found = std::ranges::find_if(heads, [ability](const inference::PredictedHead& head) {
+      return head.predictor->abilities().*ability;
+    });
+    return static_cast<size_t>(found - heads.begin());
   }
 
   // What the listing shows where outputs are not finite.
-  static std::string HowShown(const std::vector<AnswerHead>& heads) {
-    const bool values = Has(heads, Answer::kValues),
-               classes = Has(heads, Answer::kOneClass) || Has(heads, Answer::kAnyClasses);
-    return !values ? "no class is predicted, and the score is shown as nan"
-           : classes
-               ? "no class is predicted from such scores; values are shown as nan, inf or -inf"
-               : "the values are shown as nan, inf or -inf";
+  static std::string HowShown(const std::vector<inference::PredictedHead>& heads) {
+    std::vector<std::string> texts;
+    for (const inference::PredictedHead& head : heads) {
+      const std::string text = head.predictor->HowNotFinite();
+      if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+    }
+    return format("{}", join(texts, "; "));
   }
 
-  // The head that sorts: the first that predicts classes.
-  static size_t ClassHead(const std::vector<AnswerHead>& heads) {
-    const auto found = std::find_if(heads.begin(), heads.end(), [](const AnswerHead& head) {
-      return head.answer != Answer::kValues;
-    });
-    return found == heads.end() ? 0 : static_cast<size_t>(found - heads.begin());
-  }
-
-  void CheckAnswers(const std::vector<AnswerHead>& heads) const {
-    if (threshold_ && !Has(heads, Answer::kAnyClasses))
+  void CheckAbilities(const std::vector<inference::PredictedHead>& heads) const {
+    if (threshold_ && !Has(heads, &Abilities::threshold))
       Throw(ErrorKind::kUsage, "--threshold is for multi-label models; this model is not one");
-    if (top_k_ != 1 && !Has(heads, Answer::kOneClass))
+    if (top_k_ != 1 && !Has(heads, &Abilities::top_k))
       Throw(ErrorKind::kUsage,
             "--top-k is for models that predict one class of several; this model does not");
-    if (!copy_to_.empty() && heads[ClassHead(heads)].answer == Answer::kValues)
-      Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model predicts values");
+    if (!copy_to_.empty() && !Has(heads, &Abilities::sorts))
+      Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model predicts no classes");
+    const bool makes_images = Has(heads, &Abilities::images);
+    if (!images_.empty() && !makes_images)
+      Throw(ErrorKind::kUsage, "--images is for models that predict images; this model does not");
+    if (makes_images && images_.empty() && probabilities_.empty()) {
+      Throw(ErrorKind::kUsage,
+            "this model predicts images: give --images DIR, which they are written into, or "
+            "--probabilities FILE.npy, for numbers");
+    }
   }
 
-  std::vector<std::unique_ptr<PredictionSink>> MakeSinks(const std::vector<AnswerHead>& heads,
-                                                         bool rows,
-                                                         const std::vector<std::string>& names,
-                                                         report::Console& console) const {
-    std::vector<std::unique_ptr<PredictionSink>> sinks;
+  std::vector<std::unique_ptr<inference::PredictionSink>> MakeSinks(
+      const std::vector<inference::PredictedHead>& heads, bool rows,
+      const std::vector<std::string>& names, console::Console& console) const {
+    const Logger& log = console.logger();
+    std::vector<std::unique_ptr<inference::PredictionSink>> sinks;
     const std::string what = !key_.empty() ? key_ : rows ? "row" : "file";
-    sinks.push_back(NewListing(output_, format_, heads, what, names, top_k_));
+    sinks.push_back(inference::NewListing(output_, format_, heads, what, names));
     if (!copy_to_.empty())
-      sinks.push_back(
-          NewSorter(copy_to_, heads, ClassHead(heads), min_score_.value_or(0), console));
-    if (!annotate_.empty()) sinks.push_back(NewAnnotator(annotate_, heads));
+      sinks.push_back(inference::NewSorter(copy_to_, heads, FirstWith(heads, &Abilities::sorts),
+                                           min_score_.value_or(0), log));
+    if (!annotate_.empty()) sinks.push_back(inference::NewAnnotator(annotate_));
+    if (!images_.empty()) sinks.push_back(inference::NewPredictedImages(images_, heads, log));
     if (!probabilities_.empty())
       sinks.push_back(
-          NewScoreFiles(probabilities_, heads, static_cast<int64_t>(names.size()), console));
+          inference::NewScoreFiles(probabilities_, heads, static_cast<int64_t>(names.size()), log));
     return sinks;
   }
 
-  // The classes with the highest scores, best first; or those at or above the threshold; or all
-  // values.
-  std::vector<std::pair<int64_t, float>> Best(Answer answer, const float* scores,
-                                              int64_t classes) const {
-    std::vector<std::pair<int64_t, float>> best;
-    if (answer == Answer::kValues) {
-      for (int64_t j = 0; j < classes; ++j) best.emplace_back(j, scores[j]);
-      return best;
-    }
-    std::vector<int64_t> order(static_cast<size_t>(classes));
-    std::iota(order.begin(), order.end(), 0);
-    const bool any = answer == Answer::kAnyClasses;
-    const auto least = static_cast<float>(threshold_.value_or(0.5));
-    const int64_t k = any ? std::count_if(scores, scores + classes,
-                                          [least](float score) { return score >= least; })
-                          : std::min<int64_t>(top_k_, classes);
-    std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                      [scores](int64_t a, int64_t b) {
-                        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-                      });
-    for (int64_t j = 0; j < k; ++j)
-      best.emplace_back(order[static_cast<size_t>(j)], scores[order[static_cast<size_t>(j)]]);
-    return best;
-  }
-
-  std::string model_, key_, format_, output_, output_layer_, copy_to_, annotate_, probabilities_,
-      tta_;
+  std::string model_, key_, format_, output_, output_layer_, copy_to_, annotate_, images_,
+      probabilities_, tta_;
   std::vector<std::string> inputs_, places_;
   ModelFacts facts_;
-  int top_k_ = 1, views_ = 1;
+  int top_k_ = 1;
   int64_t batch_ = 0;        // 0: not said
   int64_t least_batch_ = 1;  // that the net can be for; shapes of outputs are asked for it
   std::optional<double> min_score_, threshold_;

@@ -65,7 +65,7 @@ std::vector<std::string> RateLines(const session::Session& session) {
   return lines;
 }
 
-void TellRates(const session::Session& session, report::Console& console) {
+void TellRates(const session::Session& session, console::Console& console) {
   constexpr size_t kMostLines = 20, kFewGroups = 3;
   const double decay = session.config().train.lr_decay;
   const size_t groups = decay < 1 ? session::LayerGroupsOf(session.net()).size() : kFewGroups;

@@ -23,6 +23,6 @@ std::vector<RateGroup> RateGroupsOf(const session::Session& session);
 std::vector<std::string> RateLines(const session::Session& session);
 
 // The first of these lines as messages.
-void TellRates(const session::Session& session, report::Console& console);
+void TellRates(const session::Session& session, console::Console& console);
 
 }  // namespace mxtrain::commands

@@ -102,7 +102,7 @@ class LrFind final : public Command {
         "300 --json");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     CatchSignals();
     session::Session session(config_, flags, console.log());
     session.BuildNet();
@@ -177,7 +177,7 @@ class LrFind final : public Command {
   // Reports what the curve does not show, and what to do about it. Throws kCheckFailed if no rate
   // can be suggested.
   void CheckCurve(const std::vector<RatePoint>& points, bool falls, bool diverged,
-                  report::Console& console) const {
+                  console::Console& console) const {
     const std::string first = report::FormatNumber(points.front().rate),
                       last = report::FormatNumber(points.back().rate);
     if (diverged && static_cast<int64_t>(points.size()) < steps_ / 5) {

@@ -74,8 +74,8 @@ void ModelFacts::Declare(Arguments& arguments) {
   arguments.Option("--std", &std_, "standard deviation per channel, as --mean").Takes("R,G,B");
 }
 
-InputArrays ModelFacts::TakeArrays() {
-  InputArrays arrays = InputArrays::Take(&inputs_);
+inference::InputArrays ModelFacts::TakeArrays() {
+  inference::InputArrays arrays = inference::InputArrays::Take(&inputs_);
   if (!arrays.empty() && !(size_ + mean_ + std_).empty())
     Throw(ErrorKind::kUsage,
           "--size, --mean and --std prepare images; arrays of --input NAME=FILE are taken as they "
@@ -83,7 +83,7 @@ InputArrays ModelFacts::TakeArrays() {
   return arrays;
 }
 
-void ModelFacts::Complete(Model* model, report::Console& console) const {
+void ModelFacts::Complete(Model* model, console::Console& console) const {
   ModelInfo& info = model->info;
   const bool prepares = !size_.empty() || !mean_.empty() || !std_.empty();
   if (prepares && !info.config.empty()) {
@@ -104,6 +104,12 @@ void ModelFacts::Complete(Model* model, report::Console& console) const {
     if (shape.ndim() == 3) info.pipeline = Prepare(shape, mean_, std_).ToJson();
   }
   if (!labels_.empty()) info.class_names = ReadLines(labels_);
+}
+
+void DeclareModel(Arguments& arguments, std::string* model) {
+  arguments.Option("model", model, "run folder, checkpoint file, or PREFIX@N for MXNet's files")
+      .Required()
+      .Takes("MODEL");
 }
 
 }  // namespace mxtrain::commands

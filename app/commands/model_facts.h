@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "app/commands/arguments.h"
-#include "app/commands/input_arrays.h"
-#include "app/report/console.h"
+#include "app/console/console.h"
+#include "app/inference/input_arrays.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
@@ -18,16 +18,19 @@ class ModelFacts {
   const std::vector<std::string>& inputs() const { return inputs_; }
   // The values of --input that are NAME=FILE.npy, once; the others remain in `inputs`. Throws as
   // InputArrays::Take, and kUsage for flags that prepare images.
-  InputArrays TakeArrays();
+  inference::InputArrays TakeArrays();
   // Sets the flags' values on the model, replacing those of its file, with a warning if it says how
   // images are prepared: class names, input size, and the pipeline that resizes images to that size
   // and normalizes them. Throws kUsage for a checkpoint, which defines its own preprocessing.
-  void Complete(Model* model, report::Console& console) const;
+  void Complete(Model* model, console::Console& console) const;
 
  private:
   std::string labels_, size_, mean_, std_;
   std::vector<std::string> inputs_;
 };
+
+// The positional argument MODEL.
+void DeclareModel(Arguments& arguments, std::string* model);
 
 // --input NAME, for commands that open a model and run no data through it.
 void DeclareInputs(Arguments& arguments, std::vector<std::string>* inputs);

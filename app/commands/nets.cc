@@ -47,7 +47,7 @@ class Nets final : public Command {
     arguments.Examples("  mxtrain nets\n  mxtrain nets resnet50 efficientnet_b0 --batch 64");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     session::DeviceOf(flags);  // refuses several
     const std::vector<std::string> names = names_.empty() ? config::NetNames() : names_;
     for (const std::string& name : names) config::NetFile(name);  // refuses others at once
@@ -75,7 +75,7 @@ class Nets final : public Command {
 
  private:
   NetFacts FactsOf(const std::string& name, const CommonFlags& flags,
-                   report::Console& console) const {
+                   console::Console& console) const {
     ConfigArguments arguments;
     arguments.file = config::NetFile(name).string();
     arguments.overrides = {format("data.batch_size={}", batch_)};

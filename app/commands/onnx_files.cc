@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <set>
 
+#include "app/inference/open_model.h"
 #include "app/report/list_item.h"
 #include "app/report/output.h"
+#include "app/session/head_tasks.h"
 #include "app/session/pipeline_spec.h"
+#include "app/tasks/task_list.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/onnx/export.h"
@@ -120,46 +123,32 @@ std::set<std::string> NamesOf(const Model& model) {
   return names;
 }
 
-// "mean=(1, 2) std=(3, 4)".
-std::string TextOf(const Standardization& units) {
-  return format("mean=({:.9g}) std=({:.9g})", fmt::join(units.mean, ", "),
-                fmt::join(units.std, ", "));
-}
-
-std::string OfColumns(const std::vector<std::string>& columns) {
-  std::vector<std::string> names;
-  for (const std::string& column : columns) names.push_back(report::ListItem(column));
-  return format("{} {}", columns.size() == 1 ? "column" : "columns", join(names, ", "));
-}
-
 std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec& spec) {
   std::string text;
   for (const InputInfo& input : model.info.inputs) {
     std::vector<int64_t> dims(input.shape.begin(), input.shape.end());
     text += format("{}'{}' [{}]: {} of the table", text.empty() ? "" : "; ", input.name,
                    dims.empty() ? "N" : format("N, {}", fmt::join(dims, ", ")),
-                   OfColumns(spec.ColumnsOf(input.name)));
+                   report::ColumnsText(spec.ColumnsOf(input.name)));
     const std::optional<Standardization> units = spec.UnitsOf(input.name);
-    text += units ? format(", each standardized, (x - mean) / std with {}", TextOf(*units))
-                  : ", as they are";
+    text += units
+                ? format(", each standardized, (x - mean) / std with {}", report::UnitsText(*units))
+                : ", as they are";
   }
   return text;
 }
 
 }  // namespace
 
-std::string UnitsText(const Model& model) {
-  if (model.info.pipeline.empty()) return "";
+std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model) {
+  std::vector<tasks::OutputMeaning> meanings;
   const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
-  const LossReport losses(model.symbol);
-  std::vector<std::string> texts;
-  for (const LossReport::Head& head : losses.heads()) {
-    const std::optional<Standardization> units = spec.UnitsOf(head.label);
-    if (!units) continue;
-    texts.push_back(format("'{}' is standardized; {} is mean + std * output with {}", head.name,
-                           OfColumns(spec.ColumnsOf(head.label)), TextOf(*units)));
+  std::vector<tasks::Head> heads = session::HeadsOf(model, spec, inference::OutputShapes(model, 1));
+  std::erase_if(heads, [](const tasks::Head& head) { return head.loss && head.label.empty(); });
+  for (const auto& task : tasks::TasksOf(heads, spec.task)) {
+    if (auto meaning = task->MeaningOfOutput()) meanings.push_back(std::move(*meaning));
   }
-  return format("{}", fmt::join(texts, "; "));
+  return meanings;
 }
 
 std::string PreprocessingText(const Model& model) {
@@ -205,7 +194,7 @@ void OnnxExport::Check(bool onnx) const {
 }
 
 std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operators,
-                              report::Console& console) const {
+                              console::Console& console) const {
   onnx::ExportRequest request;
   request.operators = &operators;
   request.symbol = model.symbol;
@@ -227,17 +216,12 @@ std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operat
                             : PreprocessingText(model);
     console.Message(LogLevel::kInfo, "input: " + request.metadata["preprocessing"]);
   }
-  if (const std::string units = UnitsText(model); !units.empty()) {
-    request.metadata["units"] = units;
-    console.Message(
-        LogLevel::kInfo,
-        format("output: {}; the metadata of the file hold `preprocessing` and `units`", units));
-  }
-  if (!model.info.class_names.empty()) {
+  for (const tasks::OutputMeaning& meaning : MeaningsOf(model)) {
+    std::string& text = request.metadata[meaning.key];
+    if (meaning.key != "classes") text += (text.empty() ? "" : "; ") + meaning.text;
     console.Message(LogLevel::kInfo,
-                    format("output: one score for each class, in this order: {}; the metadata of "
-                           "the file hold `preprocessing` and `classes`",
-                           FirstOf(model.info.class_names, 12)));
+                    format("output: {}; the metadata of the file hold `preprocessing` and `{}`",
+                           meaning.text, meaning.key));
   }
   onnx::Model file = onnx::ExportModel(request);
   if (!model.info.pipeline.empty() && DecodesSmaller(model.info.pipeline)) {

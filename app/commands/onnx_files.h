@@ -2,9 +2,11 @@
 #pragma once
 // `export FILE.onnx`: a model of this program as an ONNX file.
 #include <string>
+#include <vector>
 
 #include "app/commands/arguments.h"
-#include "app/report/console.h"
+#include "app/console/console.h"
+#include "app/tasks/task.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain::commands {
@@ -15,9 +17,8 @@ namespace mxtrain::commands {
 // standardized.
 std::string PreprocessingText(const Model& model);
 
-// How it restores the units of outputs that are standardized, as those of a regression on a table
-// are; "" if there are none.
-std::string UnitsText(const Model& model);
+// What the outputs of a model mean, by their tasks.
+std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model);
 
 class OnnxExport {
  public:
@@ -27,7 +28,7 @@ class OnnxExport {
   // The bytes of the file. The model's outputs depend on no label; `operators` are those it was
   // read with. Throws kConfig for what ONNX cannot express, kUsage for inputs of unknown size.
   std::string Write(const Model& model, const OperatorRegistry& operators,
-                    report::Console& console) const;
+                    console::Console& console) const;
 
  private:
   bool with_preprocessing_ = false, fold_batch_norm_ = false, float16_ = false;

@@ -56,7 +56,7 @@ class Ops final : public Command {
 
   bool Computes() const override { return false; }
 
-  int Run(const CommonFlags& flags, report::Console&) override {
+  int Run(const CommonFlags& flags, console::Console&) override {
     const auto registry = session::MakeRegistry(flags.plugins, DeviceType::kGPU);
     if (name_.empty()) return flags.json ? ListJson(*registry) : List(*registry);
     CheckName(*registry);

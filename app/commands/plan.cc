@@ -77,7 +77,7 @@ class Plan final : public Command {
         "  mxtrain plan config.yaml --ranks 8 --kvstore dist_async");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     session::DeviceOf(flags);  // refuses several
     kvstore_.AddTo(&config_);
     session::Session session(config_, flags, console.log());

@@ -123,7 +123,7 @@ std::string NetOf(session::Session& session, const std::set<std::string>& nets) 
 // or mean they still fit, and only accuracy is lost. Files of a run have the net's own names.
 // `arrays`: their names in the file.
 void WarnIfOtherwise(const std::vector<std::string>& arrays, const std::string& called,
-                     session::Session& session, report::Console& console) {
+                     session::Session& session, console::Console& console) {
   const std::string& list = session.config().train.weights.map;
   if (list.empty()) return;
   std::set<std::string> nets = NetsIn(list);
@@ -199,7 +199,7 @@ Loaded Load(session::Session& session, const std::string& file, const std::strin
 }
 
 // What was chosen in reading them.
-void SayHowRead(const Loaded& loaded, const std::string& called, report::Console& console) {
+void SayHowRead(const Loaded& loaded, const std::string& called, console::Console& console) {
   if (const TorchStates& states = loaded.states; !states.others.empty()) {
     const std::string taken =
         states.taken.empty() ? "the outermost dict" : "'" + states.taken + "'";
@@ -237,7 +237,7 @@ void RequireWhole(const WeightsAccount& account, session::Session& session) {
   session.diagnostics().ThrowIfErrors();
 }
 
-std::map<std::string, NDArray> ArraysOfOnnx(session::Session& session, report::Console& console) {
+std::map<std::string, NDArray> ArraysOfOnnx(session::Session& session, console::Console& console) {
   const onnx::ImportedNet net =
       config::ImportOnnx(session.config().net, session.runtime().operators());
   for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);
@@ -255,7 +255,7 @@ void RequireShapes(const WeightsAccount& account, const std::string& file) {
 
 }  // namespace
 
-std::string LocalWeights(const std::string& file, report::Console& console, bool offline) {
+std::string LocalWeights(const std::string& file, console::Console& console, bool offline) {
   const config::PinnedFile pinned = config::SplitPin(file);
   if (!config::IsAddress(file)) {
     if (!std::filesystem::exists(pinned.file) && pinned.file.find('@') == std::string::npos) {
@@ -312,7 +312,7 @@ WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& 
   return gap;
 }
 
-std::string TakePretrained(session::Session& session, Trainer* trainer, report::Console& console,
+std::string TakePretrained(session::Session& session, Trainer* trainer, console::Console& console,
                            bool offline) {
   // train.weights, else the file of net.onnx
   const config::WeightsConfig& weights = session.config().train.weights;

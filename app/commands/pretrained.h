@@ -3,7 +3,7 @@
 // train.weights: initial weights from a file or an address, with the name map of the configuration.
 #include <string>
 
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "app/session/session.h"
 #include "mxtrain/train/trainer.h"
 
@@ -13,7 +13,7 @@ namespace mxtrain::commands {
 // checked if it is pinned (app/config/address.h); the files that an index lists come with it,
 // without a pin of their own. `offline`: only from the cache. Throws as fetch::FetchFile,
 // fetch::CheckSha256 and ShardsOf.
-std::string LocalWeights(const std::string& file, report::Console& console, bool offline = false);
+std::string LocalWeights(const std::string& file, console::Console& console, bool offline = false);
 
 // What is missing where weights fill only a part of a net, beyond what new last layers explain.
 struct WeightsGap {
@@ -31,7 +31,7 @@ WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& 
 // LocalWeights and LoadWeights, and kConfig for an invalid map, for a file without any matching
 // array, for one that lacks arrays of a net that is not trained, and for one of another net unless
 // train.weights.partial.
-std::string TakePretrained(session::Session& session, Trainer* trainer, report::Console& console,
+std::string TakePretrained(session::Session& session, Trainer* trainer, console::Console& console,
                            bool offline = false);
 
 }  // namespace mxtrain::commands

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/report/output.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::commands {
 
-Progress::Progress(report::Console& console, std::string doing, std::string what, int64_t total)
+Progress::Progress(console::Console& console, std::string doing, std::string what, int64_t total)
     : console_(console), doing_(std::move(doing)), what_(std::move(what)), total_(total) {}
 
 void Progress::Add(int64_t count) {

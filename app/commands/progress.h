@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "mxtrain/base/mutex.h"
 
 namespace mxtrain::commands {
@@ -15,7 +15,7 @@ namespace mxtrain::commands {
 class Progress {
  public:
   // "reading 1200/60000 images  350 per second  2:48 left": `doing` "reading", `what` "images".
-  Progress(report::Console& console, std::string doing, std::string what, int64_t total);
+  Progress(console::Console& console, std::string doing, std::string what, int64_t total);
   ~Progress() { console_.ShowBar(""); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -25,7 +25,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  report::Console& console_;
+  console::Console& console_;
   const std::string doing_, what_;
   const int64_t total_;
   const Clock::time_point begin_ = Clock::now();

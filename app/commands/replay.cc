@@ -128,7 +128,7 @@ class ReplayCommand final : public Command {
     arguments.Examples("  mxtrain replay runs/photos-0001/diverged-000123");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     CatchSignals();
     const NonFinite found = Replay(bundle_, flags, console);
     if (StopFlag() == 1) return 128 + StopSignal();
@@ -183,7 +183,7 @@ std::string NonFinite::Text() const {
       step, tensor, count, size, largest_before);
 }
 
-NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Console& console) {
+NonFinite Replay(const std::string& bundle, const CommonFlags& flags, console::Console& console) {
   const Json json = ReadBundle(bundle);
   const int64_t step = json["step"];
   CommonFlags same = flags;

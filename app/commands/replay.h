@@ -29,6 +29,6 @@ struct NonFinite {
 };
 
 // Trains from the bundle's checkpoint to its step and inspects everything that this step computes.
-NonFinite Replay(const std::string& bundle, const CommonFlags& flags, report::Console& console);
+NonFinite Replay(const std::string& bundle, const CommonFlags& flags, console::Console& console);
 
 }  // namespace mxtrain::commands

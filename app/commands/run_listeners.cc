@@ -7,9 +7,9 @@
 
 #include "app/commands/last_line.h"
 #include "app/commands/train_report.h"
+#include "app/console/showing.h"
 #include "app/report/listeners.h"
 #include "app/report/run_plots.h"
-#include "app/report/showing.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 // best epoch may then be wrong.
 class UnreadListener final : public TrainListener {
  public:
-  UnreadListener(const DataIter* validation, report::Console& console)
+  UnreadListener(const DataIter* validation, console::Console& console)
       : validation_(validation), console_(console) {}
   void OnEpoch(const EpochEvent&) override {
     const size_t unread = validation_ ? validation_->stats().bad.size() : 0;
@@ -28,7 +28,7 @@ class UnreadListener final : public TrainListener {
 
  private:
   const DataIter* const validation_;
-  report::Console& console_;
+  console::Console& console_;
   size_t told_ = 0;
 };
 
@@ -53,7 +53,7 @@ class LastSaveListener final : public TrainListener {
 
 struct RunListeners::Impl {
   Impl(const report::RunFolder& folder, const DataIter* validation,
-       std::shared_ptr<report::MonitorRows> rows, report::Console& on)
+       std::shared_ptr<report::MonitorRows> rows, console::Console& on)
       : console(on),
         on_console(console),
         csv(folder.File("metrics.csv")),
@@ -74,26 +74,26 @@ struct RunListeners::Impl {
     all.Add(&*on_monitor);
   }
   ~Impl() {
-    if (monitor) report::TryToShow(console, "monitor.csv", [&] { monitor->Finish(); });
+    if (monitor) console::TryToShow(console, "monitor.csv", [&] { monitor->Finish(); });
   }
 
-  report::Console& console;
-  report::ConsoleListener on_console;
+  console::Console& console;
+  console::ConsoleListener on_console;
   report::CsvListener csv;
   report::JsonlListener jsonl;
   report::TensorBoardListener tensorboard;
   report::PlotListener plots;
-  report::ShowingListener on_tensorboard, on_plots;
+  console::ShowingListener on_tensorboard, on_plots;
   report::LatestListener latest;
   UnreadListener unread;
   LastSaveListener last_save;
   std::optional<report::MonitorListener> monitor;
-  std::optional<report::ShowingListener> on_monitor;
+  std::optional<console::ShowingListener> on_monitor;
   report::Listeners all;
 };
 
 RunListeners::RunListeners(const report::RunFolder& folder, const DataIter* validation,
-                           std::shared_ptr<report::MonitorRows> monitor, report::Console& console)
+                           std::shared_ptr<report::MonitorRows> monitor, console::Console& console)
     : impl_(std::make_unique<Impl>(folder, validation, std::move(monitor), console)) {}
 RunListeners::~RunListeners() = default;
 

@@ -4,7 +4,7 @@
 // warnings of validation examples that could not be read.
 #include <memory>
 
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "app/report/monitor.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/io/data_iter.h"
@@ -17,7 +17,7 @@ class RunListeners {
   // `validation` may be null; it and the console must outlive this. `monitor`: the rows of
   // train.monitor, null without it. Throws kFileSystem if the files cannot be written.
   RunListeners(const report::RunFolder& folder, const DataIter* validation,
-               std::shared_ptr<report::MonitorRows> monitor, report::Console& console);
+               std::shared_ptr<report::MonitorRows> monitor, console::Console& console);
   // Writes the last rows of the monitor and its curves, also of a run that ended by an error.
   ~RunListeners();
   TrainListener& all();

@@ -120,7 +120,7 @@ void RunStart::Find(const std::string& config) {
   if (flags_.resume && flags_.out.empty() && flags_.name.empty()) flags_.out = RunOf(config);
 }
 
-void RunStart::Agree(const session::Session& session, report::Console& console) {
+void RunStart::Agree(const session::Session& session, console::Console& console) {
   const std::string name = NameOf(session);
   distributed_.Together([&] {
     if (!distributed_.first()) return;
@@ -160,7 +160,7 @@ void RunStart::RequireCreatable() const {
 }
 
 void RunStart::TakeValues(session::Session& session, Trainer* trainer,
-                          report::Console& console) const {
+                          console::Console& console) const {
   if (!flags_.resume_from.empty()) {
     const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), flags_.resume_from);
     TellDifferences(session, checkpoint.model.config, console);
@@ -182,7 +182,7 @@ report::RunFolder RunStart::Open(session::Session& session) {
 }
 
 void RunStart::Enter(session::Session& session, const report::RunFolder& folder, Trainer* trainer,
-                     report::Console& console) {
+                     console::Console& console) {
   trainer->SaveTo(folder.checkpoints());
   // A start that was killed left no configuration; without it the log would belong to no run.
   const bool has_begun = std::filesystem::exists(folder.File("config.yaml"));
@@ -202,7 +202,7 @@ void RunStart::Enter(session::Session& session, const report::RunFolder& folder,
 }
 
 void RunStart::Resume(session::Session& session, const std::string& run, Trainer* trainer,
-                      report::Console& console) const {
+                      console::Console& console) const {
   const std::string checkpoints = run + "/checkpoints";
   std::vector<std::string> warnings;
   if (NothingSaved(checkpoints)) {
@@ -236,7 +236,7 @@ void RunStart::Resume(session::Session& session, const std::string& run, Trainer
 }
 
 void RunStart::KeepTrainedFiles(session::Session& session, const report::RunFolder& folder,
-                                const Trainer& trainer, report::Console& console) const {
+                                const Trainer& trainer, console::Console& console) const {
   if (!session.HoldsOut()) return;
   TrainedFiles trained = TrainedFiles::OfRun(
       flags_.resume_from.empty() ? folder.path() : config::RunOfCheckpoint(flags_.resume_from));
@@ -285,7 +285,7 @@ void RunStart::CountEpochs(session::Session* session) {
 }
 
 // A run folder stands for its configuration.
-void RunStart::TellIfRun(report::Console& console) const {
+void RunStart::TellIfRun(console::Console& console) const {
   const std::string run = RunOf(config_);
   if (run.empty()) return;
   console.Message(LogLevel::kInfo,
@@ -296,7 +296,7 @@ void RunStart::TellIfRun(report::Console& console) const {
 
 // Warns about each setting that differs in the continued run.
 void RunStart::TellDifferences(const session::Session& session, const std::string& config_before,
-                               report::Console& console) const {
+                               console::Console& console) const {
   for (const auto& [name, before, now] :
        config::Compare(config::FlattenText("the run's configuration", config_before),
                        config::Flatten(session.loaded().resolved))) {

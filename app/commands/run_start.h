@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "app/commands/distributed_run.h"
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/trainer.h"
@@ -44,7 +44,7 @@ class RunStart {
   void Find(const std::string& config);
   // Decides whether a run is continued, and which: what depends on the folder of runs is decided by
   // the first process.
-  void Agree(const session::Session& session, report::Console& console);
+  void Agree(const session::Session& session, console::Console& console);
   // Before the net is built: the model of the run that is continued, for choices made once per run:
   // the value of `data.batch_size: auto`, and kernels. The session gets that run's epochs and draw
   // of held-out examples. Empty for a new run, or if nothing was saved. Throws kConfig if it has
@@ -54,20 +54,20 @@ class RunStart {
   void RequireCreatable() const;
   // The initial values of a new run: those of a checkpoint or of train.weights. A run that is
   // resumed in its own folder takes them in Enter or Resume.
-  void TakeValues(session::Session& session, Trainer* trainer, report::Console& console) const;
+  void TakeValues(session::Session& session, Trainer* trainer, console::Console& console) const;
   // The run's own folder if it is resumed, else a new one.
   report::RunFolder Open(session::Session& session);
   bool made_folder() const { return made_folder_; }  // Open has found none
   // From here on the run writes into its folder; continues the run if it is resumed there.
   void Enter(session::Session& session, const report::RunFolder& folder, Trainer* trainer,
-             report::Console& console);
+             console::Console& console);
   // Of a process that does not enter the folder `run`.
   void Resume(session::Session& session, const std::string& run, Trainer* trainer,
-              report::Console& console) const;
+              console::Console& console) const;
   // With held-out data, which may become another part when files are added or removed: says which
   // examples of validation the run has been trained on, and lists those that it will be.
   void KeepTrainedFiles(session::Session& session, const report::RunFolder& folder,
-                        const Trainer& trainer, report::Console& console) const;
+                        const Trainer& trainer, console::Console& console) const;
 
  private:
   std::string NameOf(const session::Session& session) const;
@@ -75,9 +75,9 @@ class RunStart {
   report::RunFolder ResumedFolder(const std::string& name) const;
   std::string ResumedCheckpoints(const std::string& name) const;
   void CountEpochs(session::Session* session);
-  void TellIfRun(report::Console& console) const;
+  void TellIfRun(console::Console& console) const;
   void TellDifferences(const session::Session& session, const std::string& config_before,
-                       report::Console& console) const;
+                       console::Console& console) const;
   void Record(session::Session& session, const report::RunFolder& folder,
               const std::string& before) const;
 

@@ -31,7 +31,7 @@ class Runs final : public Command {
         "  mxtrain runs\n  mxtrain runs runs/lenet-sweep --sort best\n  mxtrain runs --json");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     if (flags.json) format_ = "jsonl";
     if (!std::filesystem::is_directory(folder_))
       Throw(ErrorKind::kFileSystem,

@@ -56,7 +56,7 @@ class Sweep final : public Command {
         "--random 20 --out search");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     SplitOverrides();
     CatchSignals();
     MakeTrials(flags);
@@ -216,7 +216,7 @@ class Sweep final : public Command {
 
   // A killed sweep leaves a child, which saves and exits by itself. False if a stop was requested
   // first.
-  static bool AwaitFree(const std::string& folder, report::Console& console) {
+  static bool AwaitFree(const std::string& folder, console::Console& console) {
     if (report::RunFolder::IsBusy(folder))
       console.Message(
           LogLevel::kInfo,
@@ -228,7 +228,7 @@ class Sweep final : public Command {
     return true;
   }
 
-  void RunTrial(Trial* trial, size_t i, const CommonFlags& flags, report::Console& console) const {
+  void RunTrial(Trial* trial, size_t i, const CommonFlags& flags, console::Console& console) const {
     const std::string folder = FolderOf(*trial);
     if (!AwaitFree(folder, console)) return;
     const bool begun = report::IsRunFolder(folder);
@@ -294,7 +294,7 @@ class Sweep final : public Command {
     if (folds_ > 0) std::cout << FoldText(trials_, folds_);
   }
 
-  int ExitCode(report::Console& console) const {
+  int ExitCode(console::Console& console) const {
     const size_t failed = trials_.size() - CountEnded();
     if (failed == 0) return 0;
     console.Message(LogLevel::kError, format("{} of {} runs failed; the same command retries them",

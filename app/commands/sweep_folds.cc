@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "app/report/output.h"
 
 namespace mxtrain::commands {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "app/config/value.h"
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "app/report/output.h"
 #include "app/report/plot/chart.h"
 #include "mxtrain/base/error.h"

@@ -5,10 +5,9 @@
 #include <iostream>
 
 #include "app/commands/command_list.h"
-#include "app/commands/synth_image.h"
 #include "app/report/output.h"
+#include "app/tasks/task_list.h"
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::commands {
@@ -20,28 +19,34 @@ constexpr int kMinSize = 24, kMaxSize = 1024;
 constexpr int64_t kMaxCount = 1'000'000;
 constexpr const char* kUnfinished = ".unfinished";
 
+// The tasks that make examples.
+std::vector<std::string> SynthTasks() {
+  std::vector<std::string> names;
+  for (const tasks::TaskKind& kind : tasks::Tasks().kinds()) {
+    if (kind.synth) names.push_back(kind.name);
+  }
+  return names;
+}
+
 class Synth final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    const int all = static_cast<int>(ShapeNames().size());
-    Arguments arguments = line.Add(
-        "synth",
-        "generate a small image data set of shapes, one folder per class in train/ and val/");
+    Arguments arguments =
+        line.Add("synth", "generate a small data set; by default of shapes, one folder per class");
     arguments.Option("dir", &dir_, "folder to create; must not exist, or be empty")
         .Required()
         .Takes("DIR");
-    arguments.Option("--count", &count_, "total number of images")
+    arguments.Option("--task", &task_, "what is to be learned from it")
+        .OneOf(SynthTasks())
+        .ShowsDefault();
+    arguments.Option("--count", &count_, "total number of examples")
         .Within(int64_t{4}, kMaxCount)
         .ShowsDefault();
-    arguments
-        .Option("--classes", &classes_,
-                format("number of classes, from: {}", join(ShapeNames(), ", ")))
-        .Within(2, all)
-        .ShowsDefault();
+    arguments.Option("--classes", &classes_, "number of classes; default: 6").Positive();
     arguments.Option("--size", &size_, "size in pixels; sides are between 3/4 and 3/2 of it")
         .Within(kMinSize, kMaxSize)
         .ShowsDefault();
-    arguments.Option("--val", &val_, "fraction of the images in val/")
+    arguments.Option("--val", &val_, "fraction of the examples in val/")
         .Within(0.0, 0.9)
         .ShowsDefault();
     arguments.Examples(
@@ -49,15 +54,7 @@ class Synth final : public Command {
         "96 --seed 7");
   }
 
-  int Run(const CommonFlags& flags, report::Console&) override {
-    const int64_t of_class = count_ / classes_;
-    const int64_t val_of_class =
-        val_ > 0 ? std::max<int64_t>(std::llround(static_cast<double>(of_class) * val_), 1) : 0;
-    if (of_class < 2 || val_of_class >= of_class) {
-      Throw(ErrorKind::kUsage,
-            "--count {} leaves {} images for each of {} classes; at least 2 are needed", count_,
-            of_class, classes_);
-    }
+  int Run(const CommonFlags& flags, console::Console&) override {
     if (fs::exists(dir_) && !fs::is_directory(dir_))
       Throw(ErrorKind::kFileSystem, "{} is a file; give a folder that does not exist yet", dir_);
     if (fs::exists(dir_) && !fs::is_empty(dir_)) {
@@ -69,13 +66,14 @@ class Synth final : public Command {
     if (!target.has_filename()) target = target.parent_path();  // a slash at the end
     const fs::path made = target.string() + kUnfinished;
     CatchSignals();
+    const tasks::SynthRequest request{
+        made.string(), count_, classes_, size_, val_, flags.seed.value_or(0), [] {
+          return StopFlag() == 1;
+        }};
+    tasks::SynthResult result;
     try {
       fs::remove_all(made);
-      for (int64_t i = 0; i < of_class; ++i) {
-        for (int k = 0; k < classes_; ++k)
-          WriteOne(flags.seed.value_or(0), k, i, made / (i < val_of_class ? "val" : "train"));
-        if (StopFlag() == 1) break;
-      }
+      result = tasks::Tasks().Find(task_)->synth(request);
       if (StopFlag() == 1) {
         fs::remove_all(made);
         return 128 + StopSignal();
@@ -84,37 +82,27 @@ class Synth final : public Command {
     } catch (const fs::filesystem_error& e) {
       Throw(ErrorKind::kFileSystem, "cannot create {}: {}", dir_, e.code().message());
     }
-    Report(flags, of_class, val_of_class);
+    Report(flags, result);
     return 0;
   }
 
  private:
-  void WriteOne(uint64_t seed, int shape, int64_t number, const fs::path& part) const {
-    const SynthImage image = DrawSynthImage(seed, static_cast<size_t>(shape), number, size_);
-    const fs::path folder = part / ShapeNames()[static_cast<size_t>(shape)];
-    if (number == 0 || !fs::exists(folder)) MakeFolders(folder.string());
-    const fs::path file = folder / format("{:06}{}", number, image.jpeg ? ".jpg" : ".png");
-    const std::string bytes =
-        image.jpeg ? io::EncodeJpeg(image.image, image.quality) : io::EncodePng(image.image);
-    FileAppender(file.string(), FileAppender::Begin::kNew).Append(bytes);
-  }
-
-  void Report(const CommonFlags& flags, int64_t of_class, int64_t val_of_class) const {
-    const std::vector<std::string> names(ShapeNames().begin(), ShapeNames().begin() + classes_);
-    const int64_t train = (of_class - val_of_class) * classes_, val = val_of_class * classes_;
+  void Report(const CommonFlags& flags, const tasks::SynthResult& made) const {
     if (flags.json) {
-      std::cout << report::JsonText(
-                       {{"folder", dir_}, {"classes", names}, {"train", train}, {"val", val}})
-                << std::endl;
+      Json json = {{"folder", dir_}};
+      if (!made.classes.empty()) json["classes"] = made.classes;
+      json.update({{"train", made.train}, {"val", made.val}});
+      std::cout << report::JsonText(json) << std::endl;
     } else {
-      std::cout << format("{}: {} images in train, {} in val; classes {}\n", dir_, train, val,
-                          join(names, ", "));
+      std::cout << format(
+          "{}: {} in train, {} in val{}\n", dir_, Counted(made.train, "image"), made.val,
+          made.classes.empty() ? "" : format("; classes {}", join(made.classes, ", ")));
     }
   }
 
-  std::string dir_;
+  std::string dir_, task_ = "classification";
   int64_t count_ = 4000;
-  int classes_ = 6, size_ = 64;
+  int classes_ = 0, size_ = 64;
   double val_ = 0.2;
 };
 

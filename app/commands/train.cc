@@ -18,20 +18,21 @@
 #include "app/commands/run_listeners.h"
 #include "app/commands/run_start.h"
 #include "app/commands/train_report.h"
+#include "app/console/showing.h"
 #include "app/fetch/remote_file.h"
 #include "app/report/html_report.h"
 #include "app/report/list_item.h"
 #include "app/report/monitor.h"
 #include "app/report/output.h"
+#include "app/report/process_memory.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_plots.h"
 #include "app/report/run_summary.h"
 #include "app/report/sample_sheet.h"
-#include "app/report/showing.h"
-#include "app/session/class_checks.h"
 #include "app/session/device_choice.h"
 #include "app/session/plugin_trust.h"
 #include "app/session/session.h"
+#include "app/tasks/first_batch.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -108,7 +109,7 @@ class Train final : public Command {
         "  mpirun -n 4 mxtrain train config.yaml --kvstore dist_sync");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     start_.flags().Check(dry_run_);
     // Training continues if the reader of its output is gone (`2>&1 | head`).
     std::signal(SIGPIPE, SIG_IGN);
@@ -131,7 +132,7 @@ class Train final : public Command {
   }
 
  private:
-  int RunOnce(const CommonFlags& flags, report::Console& console) {
+  int RunOnce(const CommonFlags& flags, console::Console& console) {
     start_.Find(config_.file);
     CatchSignals();
     kvstore_.AddTo(&config_);
@@ -205,8 +206,8 @@ class Train final : public Command {
     // A run of no steps is complete at once.
     if (!was_finished || !std::filesystem::exists(folder.File("result.json")))
       folder.Write("result.json", report::JsonText(summary, 2) + "\n");
-    report::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
-    report::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
+    console::TryToShow(console, "curves", [&] { report::SaveRunPlots(folder.path()); });
+    console::TryToShow(console, "the report", [&] { report::WriteHtmlReport(folder.path()); });
     if (flags.json) std::cout << report::JsonText(summary) << std::endl;
     return Report(session, folder, *train, result, peak_memory, console);
   }
@@ -225,13 +226,12 @@ class Train final : public Command {
 
   // What cannot be read here cannot be trained on either: no warning that the run continues.
   static void SaveFirstBatch(session::Session& session, const report::RunFolder& folder,
-                             DataIter& train, report::Console& console) {
+                             DataIter& train, console::Console& console) {
     std::optional<Error> unreadable;
-    report::TryToShow(console, "the first batch", [&] {
+    console::TryToShow(console, "the first batch", [&] {
       try {
-        report::SaveFirstBatch(folder.File("samples"), train,
-                               report::ImageReader(session.TrainTransforms()),
-                               session.class_names());
+        tasks::SaveFirstBatch(folder.File("samples"), train,
+                              report::ImageReader(session.TrainTransforms()), session.Tasks());
       } catch (const Error& e) {
         if (e.kind() != ErrorKind::kData) throw;
         unreadable = e;
@@ -242,7 +242,7 @@ class Train final : public Command {
 
   // A process of a distributed run other than the first, which alone writes the run folder, but for
   // their logs.
-  int Follow(session::Session& session, Trainer* trainer, report::Console& console) {
+  int Follow(session::Session& session, Trainer* trainer, console::Console& console) {
     distributed_.Together([] {});  // the first opens the folder
     const ProcessGroup& group = *distributed_.group();
     const std::string run = distributed_.group()->BroadcastText("");
@@ -276,7 +276,7 @@ class Train final : public Command {
 
   // From here on the run has its folder.
   void Enter(session::Session& session, const report::RunFolder& folder, Trainer* trainer,
-             report::Console& console) {
+             console::Console& console) {
     folder_ = folder;
     threads_ = session.runtime().backend(session.ctx()).threads();
     plugins_ = session.config().plugins;
@@ -286,7 +286,7 @@ class Train final : public Command {
   // Trains; measures the share of the processor time that this got. The summary of a run that
   // diverges is written here.
   TrainResult RunIn(const report::RunFolder& folder, Runtime& runtime, Trainer* trainer,
-                    TrainListener& listener, report::Console& console) {
+                    TrainListener& listener, console::Console& console) {
     if (!profile_.empty()) {
       runtime.engine().StartProfile();
       runtime.ProfileResources();
@@ -316,7 +316,7 @@ class Train final : public Command {
   // Saves what is needed to repeat the failing step, and repeats it at once if that takes only
   // seconds.
   void Explain(const CommonFlags& flags, const DivergedError& error,
-               report::Console& console) const {
+               console::Console& console) const {
     constexpr int64_t kStepsAtOnce = 200;
     const std::string bundle = WriteBundle(*folder_, error, threads_);
     const std::string checkpoint = bundle + "/checkpoint";
@@ -342,7 +342,7 @@ class Train final : public Command {
     std::filesystem::remove_all(path, kept);
   }
 
-  void Describe(session::Session& session, report::Console& console) {
+  void Describe(session::Session& session, console::Console& console) {
     std::string threads = Counted(session.runtime().backend(session.ctx()).threads(), "thread");
     const int workers = session.runtime().options().cpu_workers;
     if (workers > 1 && session.ctx().type != DeviceType::kGPU)
@@ -357,7 +357,7 @@ class Train final : public Command {
                  group->transport(), session.BatchOfRank(), session.BatchOfRank() * group->size()));
     }
     if (const auto training = session.OpenSource(false)) {
-      for (const std::string& text : session::OddClasses(*training, session.net()))
+      for (const std::string& text : tasks::OddLabels(session.Tasks(), *training))
         console.Message(LogLevel::kWarning, text);
     }
     if (!session.class_names().empty())
@@ -386,7 +386,7 @@ class Train final : public Command {
   }
 
   int DryRun(session::Session& session, const TrainOptions& options, DataIter& train, DataIter* val,
-             report::Console& console) {
+             console::Console& console) {
     start_.RequireCreatable();
     Trainer trainer(session.runtime(), options, train, val);
     const LeaveRanks leave(distributed_);
@@ -400,7 +400,7 @@ class Train final : public Command {
 
   int Report(const session::Session& session, const report::RunFolder& folder,
              const DataIter& train, const TrainResult& r, int64_t peak_memory,
-             report::Console& console) {
+             console::Console& console) {
     TellUnread(train, /*validation=*/false, console);
     ReportRun(session.config(), folder, r, peak_memory, given_share_, console);
     console.RepeatWarnings();

@@ -90,7 +90,7 @@ SpeedLimit LimitOf(double wait_share, double given_share) {
   return wait_share < 0.05 ? SpeedLimit::kComputation : SpeedLimit::kComputationAndData;
 }
 
-void TellUnread(const DataIter& data, bool validation, report::Console& console) {
+void TellUnread(const DataIter& data, bool validation, console::Console& console) {
   const auto bad = data.stats().bad;
   if (bad.empty()) return;
   const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
@@ -130,7 +130,7 @@ Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t pe
 }
 
 void ReportRun(const config::Config& config, const report::RunFolder& folder, const TrainResult& r,
-               int64_t peak_memory, double given_share, report::Console& console) {
+               int64_t peak_memory, double given_share, console::Console& console) {
   const config::SourceConfig& val = config.data.val;
   const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
   for (const BestValue& best : r.best) {

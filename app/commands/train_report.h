@@ -6,7 +6,7 @@
 #include <string>
 
 #include "app/config/config.h"
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "app/report/run_folder.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/data_iter.h"
@@ -20,7 +20,7 @@ enum class SpeedLimit { kComputation, kComputationAndData, kData, kOtherPrograms
 SpeedLimit LimitOf(double wait_share, double given_share);
 
 // Warns of the examples, or validation examples, that could not be read.
-void TellUnread(const DataIter& data, bool validation, report::Console& console);
+void TellUnread(const DataIter& data, bool validation, console::Console& console);
 
 // The command that continues the run.
 std::string ContinueCommand(const report::RunFolder& folder);
@@ -30,6 +30,6 @@ Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t pe
 
 // Messages at the end of a run. `given_share`: as for LimitOf.
 void ReportRun(const config::Config& config, const report::RunFolder& folder, const TrainResult& r,
-               int64_t peak_memory, double given_share, report::Console& console);
+               int64_t peak_memory, double given_share, console::Console& console);
 
 }  // namespace mxtrain::commands

@@ -88,7 +88,7 @@ class VerifyResume final : public Command {
         "--threads 4");
   }
 
-  int Run(const CommonFlags& flags, report::Console& console) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     CatchSignals();
     const Scratch scratch;
     const std::string middle = scratch.File("middle");
@@ -106,7 +106,7 @@ class VerifyResume final : public Command {
  private:
   // Trains in a separate session, from `from` or from the beginning; `keep` gets the checkpoint
   // halfway. Returns its step.
-  int64_t RunOnce(const CommonFlags& flags, report::Console& console, const std::string& folder,
+  int64_t RunOnce(const CommonFlags& flags, console::Console& console, const std::string& folder,
                   const std::string& keep, const std::string& from) {
     ConfigArguments arguments = config_;
     arguments.overrides.push_back(format("train.max_steps={}", most_));
@@ -137,7 +137,7 @@ class VerifyResume final : public Command {
   }
 
   int Report(const CommonFlags& flags, const std::string& straight, const std::string& resumed,
-             int64_t stop, report::Console& console) const {
+             int64_t stop, console::Console& console) const {
     std::vector<ArrayDifference> found;
     const bool same = ReadFile(straight) == ReadFile(resumed);
     if (!same) {

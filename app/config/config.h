@@ -216,6 +216,7 @@ struct TrainConfig {
 struct Config {
   std::string name;
   uint64_t seed = 0;
+  std::optional<std::string> task;  // of tasks::Tasks(); none: told by the losses
   NetConfig net;
   DataConfig data;
   TrainConfig train;

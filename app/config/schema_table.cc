@@ -122,6 +122,13 @@ const std::vector<Key>& Schema() {
         .Default(0)
         .Help("seed of all random numbers")
         .Also({"random_seed", "manual_seed", "rng_seed"});
+    s.Add("task", &Config::task)
+        .Default({})
+        .Help(
+            "what is learned, where losses alone do not tell: classification, multilabel, "
+            "regression, image_to_image; "
+            "decides metrics, reports and what `infer` writes")
+        .Also({"problem", "problem_type", "task_type"});
     s.Below("net", &Config::net, NetSection(), "the net", true, "",
             {"model", "network", "architecture"});
     s.Below("data", &Config::data, DataSection(), "training and validation data", true);

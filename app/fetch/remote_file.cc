@@ -43,7 +43,7 @@ std::string Variable(const char* name) {
 // Held while a file is downloaded.
 class FolderLock {
  public:
-  FolderLock(const std::string& folder, const FetchOptions& options, report::Console& console)
+  FolderLock(const std::string& folder, const FetchOptions& options, console::Console& console)
       : file_(folder + "/.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open") {
     bool told = false;
     while (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -66,7 +66,8 @@ class FolderLock {
 
 class Download {
  public:
-  Download(std::string url, std::string path, const FetchOptions& options, report::Console& console)
+  Download(std::string url, std::string path, const FetchOptions& options,
+           console::Console& console)
       : url_(std::move(url)),
         path_(std::move(path)),
         part_(path_ + ".part"),
@@ -266,7 +267,7 @@ class Download {
 
   const std::string url_, path_, part_, note_;
   const FetchOptions& options_;
-  report::Console& console_;
+  console::Console& console_;
   std::optional<FileAppender> file_;
   int64_t total_ = -1;           // bytes of the whole file; -1: unknown
   bool ours_ = false;            // whether this attempt began the part
@@ -312,7 +313,7 @@ void CheckSha256(const std::string& path, const std::string& sha256) {
 }
 
 std::string FetchFile(const std::string& address, const FetchOptions& given,
-                      report::Console& console) {
+                      console::Console& console) {
   const std::string url = config::UrlOf(address, Variable("HF_ENDPOINT"));
   if (const std::string why = WhyNoDownloads(); !why.empty())
     Throw(ErrorKind::kConfig, "{}: {}", address, why);

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "app/report/console.h"
+#include "app/console/console.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::fetch {
@@ -36,7 +36,7 @@ FetchOptions OptionsOfEnvironment();
 // downloads; kFileSystem if the file does not come, or is not in the cache and `offline`; kData if
 // it is larger than allowed, or its SHA-256 is another; StoppedError.
 std::string FetchFile(const std::string& address, const FetchOptions& options,
-                      report::Console& console);
+                      console::Console& console);
 
 // Throws kData if the SHA-256 of a file is not this one, kConfig if that is no SHA-256.
 void CheckSha256(const std::string& path, const std::string& sha256);

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/report/console.h"
 #include "app/report/metrics_table.h"
+#include "app/report/output.h"
 #include "app/report/plot/drawing.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -68,6 +69,24 @@ void FlushResults() {
   if (written && arrived) return;
   Throw(ErrorKind::kFileSystem, "cannot write the results to stdout{}",
         errno ? ": " + ReasonOf(errno) : "");
+}
+
+std::string FormatDuration(double seconds) {
+  const int64_t s = std::llround(std::max(seconds, 0.0));
+  return s >= 3600 ? format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : format("{}:{:02}", s / 60, s % 60);
+}
+
+std::string FormatNumber(double value) {
+  const double magnitude = std::abs(value);
+  if (value == 0 || !std::isfinite(value)) return format("{}", value);
+  if (magnitude >= 1e7 || magnitude < 1e-4) return format("{:.3e}", value);
+  const int digits = magnitude >= 1000   ? 0
+                     : magnitude >= 100  ? 1
+                     : magnitude >= 10   ? 2
+                     : magnitude >= 0.01 ? 4
+                                         : 6;
+  return format("{:.{}f}", value, digits);
 }
 
 }  // namespace mxtrain::report

@@ -26,6 +26,8 @@ std::string ListedName(const std::string& name);
 std::string QuoteCsv(const std::string& text);
 // "NAME: REASON"; the reason alone if it contains the name.
 std::string NameAndReason(const std::string& name, const std::string& reason);
+std::string FormatDuration(double seconds);  // "1:02:03", "2:03"
+std::string FormatNumber(double value);      // four significant digits
 // Flushes stdout. Throws kFileSystem if writing failed: a full disk, a closed descriptor.
 void FlushResults();
 

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "app/report/plot/font.h"
-#include "mxtrain/base/file.h"
 #include "mxtrain/base/math.h"
 #include "mxtrain/base/params.h"
 
@@ -73,49 +71,6 @@ io::Image ImageReader::Read(const float* planes, const TShape& batch_shape) cons
     }
   }
   return image;
-}
-
-namespace {
-
-// The class of each example of a batch; empty unless the only label is a class.
-std::vector<std::string> ClassesOf(const DataBatch& batch,
-                                   const std::vector<std::string>& class_names) {
-  std::vector<std::string> names;
-  if (batch.label.size() != 1 || class_names.empty() ||
-      batch.label[0].shape().Size() != batch.label[0].shape()[0])
-    return names;
-  for (const float value : batch.label[0].ToVector()) {
-    const auto k = static_cast<size_t>(std::max(value, 0.0F));
-    names.push_back(k < class_names.size() ? class_names[k] : "");
-  }
-  return names;
-}
-
-}  // namespace
-
-void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader,
-                    const std::vector<std::string>& class_names) {
-  const std::vector<DataDesc> inputs = train.provide_data();
-  const auto images = std::count_if(inputs.begin(), inputs.end(), ImageReader::IsImage);
-  DataBatch batch;
-  train.Reset(0);
-  if (images == 0 || !train.Next(&batch)) return;
-  MakeOwnFolder(folder);
-  const std::vector<std::string> classes = ClassesOf(batch, class_names);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!ImageReader::IsImage(inputs[i])) continue;
-    const std::vector<float> planes = InputValues(inputs[i], batch.data[i]);
-    const int64_t size = inputs[i].shape.Size() / inputs[i].shape[0];
-    std::vector<SheetImage> sheet;
-    for (int64_t k = 0; k < std::min(batch.count, kMostOfSheet); ++k) {
-      SheetImage& one = sheet.emplace_back(
-          SheetImage{reader.Read(planes.data() + k * size, inputs[i].shape), {}});
-      if (!classes.empty()) one.lines.push_back(classes[static_cast<size_t>(k)]);
-    }
-    const std::string name = images > 1 ? "train_batch_" + inputs[i].name : "train_batch";
-    plot::SaveAs(DrawSheet("first training batch, as fed to the net", sheet),
-                 format("{}/{}.png", folder, name));
-  }
 }
 
 }  // namespace mxtrain::report

@@ -31,11 +31,4 @@ class ImageReader {
   std::vector<double> mean_{0}, std_{1};  // one number, or one per channel
 };
 
-// Writes the first training batch as FOLDER/train_batch.png (train_batch_INPUT.png if several
-// inputs are images), at most kMostOfSheet images; nothing if no input contains images. Resets the
-// iterator; the run resets it again. Throws kFileSystem, and what the iterator throws.
-inline constexpr int64_t kMostOfSheet = 32;
-void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader,
-                    const std::vector<std::string>& class_names);
-
 }  // namespace mxtrain::report

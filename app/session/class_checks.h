@@ -14,11 +14,6 @@ namespace mxtrain::session {
 // more, warns if it has fewer.
 void CheckClassCount(const std::vector<std::string>& class_names, const SessionView& session);
 
-// What is odd about the classes of the training examples, for each label of classes: that all are
-// of one class, or that a class has none, as class 0 where labels are numbered from 1. Labels that
-// are no classes of the net do not count.
-std::vector<std::string> OddClasses(const io::Source& training, const config::Net& net);
-
 // The net with train.class_weights as a parameter of its SoftmaxOutput; the net itself without
 // them. Opens the training set if they depend on it; if that is missing, the net is returned as it
 // is, and the code that reads the data reports it. Throws DiagnosticError for weights that do not

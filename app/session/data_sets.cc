@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/config/near_file.h"
+#include "app/session/head_tasks.h"
 #include "app/session/pipeline_spec.h"
 #include "app/session/source_params.h"
 #include "app/session/train_options.h"
@@ -12,20 +13,16 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/source_factory.h"
-#include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::session {
 namespace {
 
-// Labels of losses that take numbers.
-std::vector<std::string> Targets(const Symbol& net) {
+// Labels that are numbers with units.
+std::vector<std::string> Targets(const SessionView& session) {
   std::vector<std::string> targets;
-  const LossReport losses(net);
-  for (const LossReport::Head& head : losses.heads()) {
-    const bool number = head.kind == LossReport::Head::Kind::kLinear ||
-                        head.kind == LossReport::Head::Kind::kAbsolute;
-    if (number && std::count(targets.begin(), targets.end(), head.label) == 0)
-      targets.push_back(head.label);
+  for (const auto& task : TasksOf(session)) {
+    const std::string& label = task->head().label;
+    if (task->TakesNumbers() && std::ranges::count(targets, label) == 0) targets.push_back(label);
   }
   return targets;
 }
@@ -182,7 +179,7 @@ void DataSets::WarnOfUnreadColumns(const config::SourceConfig& c) const {
 // same values.
 void DataSets::CompleteTable() {
   table_params_ = training_->found();
-  const std::vector<std::string> targets = Targets(session_.net.symbol);
+  const std::vector<std::string> targets = Targets(session_);
   CheckTargets(targets);
   const bool standardizes = config().data.train.normalize == "auto";
   const bool fills =

@@ -8,6 +8,7 @@
 #include "app/config/net_shapes.h"
 #include "app/config/relations.h"
 #include "app/config/schema.h"
+#include "app/session/head_tasks.h"
 #include "app/session/source_params.h"
 #include "app/session/train_options.h"
 #include "mxtrain/base/error.h"
@@ -16,21 +17,6 @@
 
 namespace mxtrain::session {
 namespace {
-
-// The default metric of a loss.
-const char* MetricOf(LossReport::Head::Kind kind) {
-  using Kind = LossReport::Head::Kind;
-  switch (kind) {
-    case Kind::kLinear:
-      return "rmse";
-    case Kind::kAbsolute:
-      return "mae";
-    case Kind::kLogistic:
-      return "multilabel_accuracy";
-    default:
-      return "accuracy";
-  }
-}
 
 // The label that label_delim makes a set of classes: the one of a list, the first of one column of
 // a table; "" if there is none.
@@ -232,35 +218,24 @@ void WarnOfUntrained(const SessionView& session) {
 }
 
 void CheckLabelSets(const SessionView& session) {
-  using Kind = LossReport::Head::Kind;
   if (session.config().data.train.Param("label_delim").empty()) return;
   const std::string label = LabelOfSets(session);
   const config::Place place = session.loaded.PlaceOf("data.train.label_delim");
-  const LossReport losses(session.net.symbol);
-  for (const LossReport::Head& head : losses.heads()) {
-    if (head.label.empty() || head.label != label || head.kind == Kind::kLogistic) continue;
-    if (head.kind == Kind::kSoftmax) {
-      session.diagnostics.Error(
-          place, "label_delim allows any number of classes, but SoftmaxOutput takes exactly one",
-          "end the net with LogisticRegressionOutput");
-    } else {
-      session.diagnostics.Error(
-          place,
-          format(
-              "label_delim makes the label '{}' a set of classes, but the loss '{}' takes numbers",
-              label, head.name),
-          "remove label_delim, or end the net with LogisticRegressionOutput");
-    }
+  for (const auto& task : TasksOf(session)) {
+    if (task->head().label != label) continue;
+    if (const auto refused = task->RefuseSets())
+      session.diagnostics.Error(place, refused->text, refused->help);
   }
 }
 
 void ChooseMetrics(const SessionView& session, config::LoadedConfig* loaded) {
   if (loaded->config.train.metrics) return;
   std::vector<config::Named> chosen;
-  const LossReport losses(session.net.symbol);
-  const auto first = std::find_if(losses.heads().begin(), losses.heads().end(),
-                                  [](const LossReport::Head& head) { return !head.label.empty(); });
-  if (first != losses.heads().end()) chosen.push_back({MetricOf(first->kind), {}, {}});
+  const auto tasks = TasksOf(session);
+  if (!tasks.empty()) {
+    const MetricSpec metric = tasks.front()->DefaultMetric();
+    chosen.push_back({metric.name, metric.params, {}});
+  }
   loaded->resolved.Find("train")->value.members.push_back({"metrics", {}, config::Write(chosen)});
   loaded->config.train.metrics = std::move(chosen);
   config::CheckMetrics(*loaded, &session.diagnostics);

@@ -210,6 +210,7 @@ std::string PipelineSpec::ToJson() const {
   Json json{{"source", source},    {"params", FromKwargs(source_params)}, {"transforms", chain},
             {"metrics", measures}, {"exact_decode", exact_decode},        {"rounding", kRounding}};
   if (bits != 8) json["bits"] = bits;
+  if (!task.empty()) json["task"] = task;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -227,6 +228,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
           {m.at("name"), ToKwargs(m.at("params")), m.at("output"), m.at("label")});
     spec.exact_decode = json.value("exact_decode", false);
     spec.bits = json.value("bits", 8);
+    spec.task = json.value("task", "");
     if (json.value("rounding", "") != kRounding) KeepEarlierRounding(&spec.transforms);
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "the model's input pipeline is damaged: {}", e.what());

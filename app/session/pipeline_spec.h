@@ -20,7 +20,8 @@ struct PipelineSpec {
   std::vector<io::TransformSpec> transforms;  // of evaluation
   std::vector<MetricSpec> metrics;            // of the run: the default of `eval`
   bool exact_decode = false;
-  int bits = 8;  // per channel of an image, 8 or 16
+  int bits = 8;           // per channel of an image, 8 or 16
+  std::string task = {};  // that the configuration names; "": told by the losses
 
   // The table columns of an input or a label, by its name; empty if the data is not a table.
   std::vector<std::string> ColumnsOf(const std::string& field) const;

@@ -133,6 +133,8 @@ void Session::BuildNet(int64_t resumed_batch) {
   CheckNetShapes(view());
   CheckPatterns(view());
   CheckKVStore(view());
+  CheckTask(view());
+  diagnostics_.ThrowIfErrors();
   ChooseMetrics(view(), &loaded_);
   CheckLabelSets(view());
   WarnOfUntrained(view());
@@ -245,12 +247,22 @@ TrainOptions Session::MakeTrainOptions() const {
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
   o.model.pipeline = PipelineSpec{sets_.ConfigOf(validates).source, sets_.ParamsOf(validates),
                                   iters_.Transforms(validates),     o.metrics,
-                                  config().data.exact_decode,       config().data.bits}
+                                  config().data.exact_decode,       config().data.bits,
+                                  config().task.value_or("")}
                          .ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   if (const auto& training = sets_.opened(false)) o.model.train_data = io::Fingerprint(*training);
   if (const auto& validation = sets_.opened(true)) o.model.val_data = io::Fingerprint(*validation);
   return o;
+}
+
+std::vector<std::unique_ptr<tasks::Task>> Session::Tasks() {
+  PipelineSpec data;
+  if (sets_.opened(false)) {
+    data.source = sets_.ConfigOf(false).source;
+    data.source_params = sets_.ParamsOf(false);
+  }
+  return TasksOf(view(), class_names(), data);
 }
 
 void Session::CacheFeatures(TrainOptions* options) {

@@ -13,6 +13,7 @@
 #include "app/session/batch_fit.h"
 #include "app/session/data_iters.h"
 #include "app/session/data_sets.h"
+#include "app/session/head_tasks.h"
 #include "app/session/open_runtime.h"
 #include "app/session/request.h"
 #include "app/session/session_view.h"
@@ -68,6 +69,9 @@ class Session {
   Context ctx() const { return devices_[0]; }  // that of validation
   std::string DeviceNames() const;             // "gpu(0), gpu(1)"
   const std::vector<std::string>& class_names() const { return sets_.class_names(); }
+
+  // The tasks of the heads with labels, with what is known of them once the training set is open.
+  std::vector<std::unique_ptr<tasks::Task>> Tasks();
 
   std::vector<MetricSpec> Metrics() const { return MetricsOf(config().train); }
   // Measured by TrainIter.

@@ -270,7 +270,7 @@ fi
 expect 0 infer model photos --probabilities plain.npy
 holds "the shape" grep -qaF "'shape': (16, 2,)" plain.npy
 expect 2 infer model photos --probabilities p.npy --output-layer flatten0 --output f.npy
-says "--copy-to, --annotate and --probabilities"
+says "--copy-to, --annotate, --images and --probabilities"
 
 # --- the ending of a file is that of its content
 expect 2 infer model photos --output o.npy

@@ -93,7 +93,7 @@ expect 0 infer targets images/dark --format jsonl
 prints '"values":['
 expect 0 infer targets images/dark
 expect 2 infer targets images/dark --copy-to sorted
-says "--copy-to sorts by class; this model predicts values"
+says "--copy-to sorts by class; this model predicts no classes"
 expect 2 infer targets images/dark --threshold 0.5
 says "--threshold is for multi-label models"
 finish

@@ -87,7 +87,7 @@ says "the model has no layer 'hiden'; did you mean 'hidden'?"
 expect 2 infer model photos --output-layer hidden
 says "--output-layer needs --output FILE.npy"
 expect 2 infer model photos --output-layer hidden --output x.npy --top-k 2
-says "--format, --top-k, --copy-to, --annotate and --probabilities are for predictions"
+says "--format, --top-k, --copy-to, --annotate, --images and --probabilities are for predictions"
 
 # --- two heads: metrics of one kind have names of their own, and each head its report
 cat >heads.yaml <<'END'

@@ -36,7 +36,8 @@ Result StepOnce(Runtime& runtime, const SmallNet& net, const BindRequest& reques
   return ResultOf(*executor);
 }
 
-TEST_CASE("gradients are the central differences of Forward, in double") {
+TEST_CASE("gradients are the central differences of Forward, in double" *
+          doctest::test_suite("long")) {
   const auto runtime = NewRuntime("naive", 1);
   for (const SmallNet& net : SmallNets(TestRegistry())) {
     CAPTURE(net.name);

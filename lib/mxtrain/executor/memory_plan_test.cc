@@ -150,7 +150,8 @@ TEST_CASE("a plan with one buffer moved onto a live one is detected") {
 
 TEST_CASE(
     "runs in any legal order, with every dead byte poisoned, equal the run without sharing bit for "
-    "bit") {
+    "bit" *
+    doctest::test_suite("long")) {
   const auto runtime = NewRuntime("threaded", 1);
   std::mt19937 random(6);
   for (const PlanCase& c : Cases()) {
@@ -246,7 +247,8 @@ std::vector<int> OrderWithLate(const std::vector<std::vector<int>>& edges, int l
   return order;
 }
 
-TEST_CASE("a run in an order that one missing edge would allow gives other numbers") {
+TEST_CASE("a run in an order that one missing edge would allow gives other numbers" *
+          doctest::test_suite("long")) {
   const auto runtime = NewRuntime("threaded", 1);
   int tried = 0, noticed = 0;
   for (const SmallNet& net : SmallNets(TestRegistry())) {

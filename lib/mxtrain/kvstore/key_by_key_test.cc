@@ -26,9 +26,9 @@ const int kKeys = static_cast<int>(kKeySizes.size());
 
 // Small integers: the sums of few of them have no rounding, in bfloat16 neither.
 FloatVector Gradient(int rank, int push, int key) {
-  std::mt19937 random(static_cast<unsigned>(rank * 1000 + push * 20 + key));
-  FloatVector values(static_cast<size_t>(kKeySizes[static_cast<size_t>(key)]));
-  for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 9) - 4);
+  FloatVector values = test::Noise(kKeySizes[static_cast<size_t>(key)],
+                                   static_cast<uint32_t>(rank * 1000 + push * 20 + key));
+  for (float& value : values) value = static_cast<float>(static_cast<int>(value * 4));
   return values;
 }
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <random>
 
 #include "mxtrain/kvstore/kvstore.h"
 #include "mxtrain/operator/arithmetic.h"
@@ -14,15 +13,8 @@ namespace mxtrain {
 namespace {
 
 using test::FloatVector;
+using test::Noise;
 using test::RunRanks;
-
-FloatVector Random(int64_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  FloatVector values(static_cast<size_t>(n));
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 // Sizes such that some keys share a bucket and some fill one alone.
 const std::vector<int64_t> kSyncSizes = {3, 17, 1 << 21, 1000, 5, (1 << 20) + 7, 64, 1};
@@ -34,7 +26,7 @@ unsigned SeedOf(int rank, int step, size_t key) {
 // Sums and updates by the random gradients of a rank. All ranks make the calls in one order.
 void PushStep(KVStore& store, int rank, int step, std::vector<NDArray>* grads) {
   for (size_t k = 0; k < kSyncSizes.size(); ++k) {
-    const FloatVector own = Random(kSyncSizes[k], SeedOf(rank, step, k));
+    const FloatVector own = Noise(kSyncSizes[k], SeedOf(rank, step, k));
     (*grads)[k].CopyFromHost(own.data(), kSyncSizes[k] * 4);
   }
   std::vector<KVStore::KeySums> sums;
@@ -54,19 +46,19 @@ TEST_CASE("dist_sync sums over the ranks, in buckets, step after step") {
       std::vector<NDArray> weights, grads;
       for (size_t k = 0; k < kSyncSizes.size(); ++k) {
         weights.push_back(NDArray::FromVector(runtime, TShape({kSyncSizes[k]}),
-                                              Random(kSyncSizes[k], SeedOf(group->rank(), 99, k))));
+                                              Noise(kSyncSizes[k], SeedOf(group->rank(), 99, k))));
         grads.push_back(NDArray::Zeros(runtime, TShape({kSyncSizes[k]})));
         store->Init(static_cast<int>(k), {&weights[k], 1}, /*share=*/true);
       }
       for (size_t k = 0; k < kSyncSizes.size(); ++k)
-        CHECK(weights[k].ToVector() == Random(kSyncSizes[k], SeedOf(0, 99, k)));
+        CHECK(weights[k].ToVector() == Noise(kSyncSizes[k], SeedOf(0, 99, k)));
       for (int step = 0; step < kSteps; ++step) {
         PushStep(*store, group->rank(), step,
                  &grads);  // without an updater: the sums replace the values
         for (size_t k = 0; k < kSyncSizes.size(); ++k) {
-          FloatVector expected = Random(kSyncSizes[k], SeedOf(0, step, k));
+          FloatVector expected = Noise(kSyncSizes[k], SeedOf(0, step, k));
           for (int r = 1; r < ranks; ++r) {
-            const FloatVector other = Random(kSyncSizes[k], SeedOf(r, step, k));
+            const FloatVector other = Noise(kSyncSizes[k], SeedOf(r, step, k));
             for (size_t i = 0; i < expected.size(); ++i) expected[i] += other[i];
           }
           CHECK(weights[k].ToVector() == expected);
@@ -148,7 +140,7 @@ TEST_CASE("with wire bfloat16 gradients are rounded, and their sums at each addi
       for (int step = 0; step < 2; ++step) {
         std::vector<KVStore::KeySums> sums;
         for (size_t k = 0; k < sizes; ++k) {
-          const FloatVector own = Random(kSyncSizes[k], SeedOf(group->rank(), step, k));
+          const FloatVector own = Noise(kSyncSizes[k], SeedOf(group->rank(), step, k));
           grads[k].CopyFromHost(own.data(), kSyncSizes[k] * 4);
         }
         grads[sizes].Fill(1 + 0x1p-20);
@@ -158,7 +150,7 @@ TEST_CASE("with wire bfloat16 gradients are rounded, and their sums at each addi
         for (size_t k = 0; k < sizes; ++k) {
           FloatVector expected(static_cast<size_t>(kSyncSizes[k]), 0);
           for (int r = 0; r < ranks; ++r) {
-            const FloatVector part = Random(kSyncSizes[k], SeedOf(r, step, k));
+            const FloatVector part = Noise(kSyncSizes[k], SeedOf(r, step, k));
             for (size_t i = 0; i < expected.size(); ++i)
               expected[i] = ToBfloat16(expected[i] + ToBfloat16(part[i]));
           }
@@ -205,7 +197,7 @@ TEST_CASE("with 2-bit compression the sum is that of what each rank sends, in th
         for (size_t k = 0; k < kSyncSizes.size(); ++k) {
           FloatVector expected(static_cast<size_t>(kSyncSizes[k]));
           for (int r = 0; r < ranks; ++r) {
-            const FloatVector part = Random(kSyncSizes[k], SeedOf(r, step, k));
+            const FloatVector part = Noise(kSyncSizes[k], SeedOf(r, step, k));
             FloatVector& residual = residuals[static_cast<size_t>(r)][k];
             for (size_t i = 0; i < expected.size(); ++i) {
               residual[i] += part[i];

@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/metric/metric.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/metric/internal/metrics.h"
+#include "mxtrain/metric/metric_table.h"
 #include "mxtrain/ndarray/as_float32.h"
 
 namespace mxtrain {
 namespace {
 
-struct Entry {
-  const char* name;
-  std::vector<const char*> aliases;  // of MXNet
-  std::unique_ptr<Metric> (*make)(const Kwargs&);
-  std::vector<FieldInfo> (*describe)();
-};
-
-const std::vector<Entry>& Entries() {
-  static const std::vector<Entry> entries = {
+std::vector<MetricKind>& Kinds() {
+  static std::vector<MetricKind> kinds = {
       {"accuracy", {"acc"}, NewAccuracy, DescribeAccuracy},
       {"top_k", {"top_k_accuracy", "top_k_acc"}, NewTopK, DescribeTopK},
       {"cross_entropy", {"ce", "cross-entropy"}, NewCrossEntropy, DescribeCrossEntropy},
@@ -32,16 +27,20 @@ const std::vector<Entry>& Entries() {
       {"rmse", {}, NewRmse, NoParam::Describe},
       {"mae", {}, NewMae, NoParam::Describe},
       {"r2", {}, NewR2, NoParam::Describe}};
-  return entries;
+  return kinds;
 }
 
-const Entry& Find(std::string_view name) {
-  for (const Entry& entry : Entries()) {
-    if (name == entry.name) return entry;
-    for (const char* alias : entry.aliases) {
-      if (name == alias) return entry;
-    }
+// Null if there is none.
+const MetricKind* FindKind(std::string_view name) {
+  for (const MetricKind& kind : Kinds()) {
+    if (name == kind.name || std::ranges::find(kind.aliases, name) != kind.aliases.end())
+      return &kind;
   }
+  return nullptr;
+}
+
+const MetricKind& Find(std::string_view name) {
+  if (const MetricKind* const kind = FindKind(name)) return *kind;
   const std::vector<std::string> names = Metric::Names();
   const std::string nearest = DidYouMean(name, names);
   Throw(ErrorKind::kConfig, "there is no metric '{}'{}", name,
@@ -50,12 +49,18 @@ const Entry& Find(std::string_view name) {
 
 }  // namespace
 
+void RegisterMetric(MetricKind kind) {
+  if (FindKind(kind.name))
+    Throw(ErrorKind::kConfig, "there are two metrics of the name '{}'", kind.name);
+  Kinds().push_back(std::move(kind));
+}
+
 std::unique_ptr<Metric> Metric::Create(std::string_view name, const Kwargs& kwargs) {
   return Find(name).make(kwargs);
 }
 std::vector<std::string> Metric::Names() {
   std::vector<std::string> names;
-  for (const Entry& entry : Entries()) names.emplace_back(entry.name);
+  for (const MetricKind& kind : Kinds()) names.push_back(kind.name);
   return names;
 }
 std::vector<FieldInfo> Metric::Describe(std::string_view name) {

@@ -107,7 +107,8 @@ void CheckLosses(const Outcome& a, const Outcome& b, double tolerance) {
   }
 }
 
-TEST_CASE("ranks with synchronised batch norm give the losses and weights of one process") {
+TEST_CASE("ranks with synchronised batch norm give the losses and weights of one process" *
+          doctest::test_suite("long")) {
   const TempDir data;
   WriteTable(data);
   RunSpec spec = Spec();
@@ -125,7 +126,8 @@ TEST_CASE("ranks with synchronised batch norm give the losses and weights of one
   CHECK(LargestDifference(RunOnRanks(2, data, spec).first.bits, one.bits) > 1e-3);
 }
 
-TEST_CASE("workers with synchronised batch norm give the bits of as many ranks") {
+TEST_CASE("workers with synchronised batch norm give the bits of as many ranks" *
+          doctest::test_suite("long")) {
   const TempDir data;
   WriteTable(data);
   for (int size : {2, 4}) {
@@ -142,7 +144,8 @@ TEST_CASE("workers with synchronised batch norm give the bits of as many ranks")
   }
 }
 
-TEST_CASE("ranks of several workers synchronise batch norm over all of them") {
+TEST_CASE("ranks of several workers synchronise batch norm over all of them" *
+          doctest::test_suite("long")) {
   const TempDir data;
   WriteTable(data);
   RunSpec spec = Spec();
@@ -152,7 +155,8 @@ TEST_CASE("ranks of several workers synchronise batch norm over all of them") {
   CHECK(LargestDifference(ranks.first.bits, one.bits) < 1e-5);
 }
 
-TEST_CASE("layers that are computed again in backward use the sums of the first time") {
+TEST_CASE("layers that are computed again in backward use the sums of the first time" *
+          doctest::test_suite("long")) {
   const TempDir data;
   WriteTable(data);
   RunSpec spec = Spec();

@@ -81,10 +81,10 @@ int RunCommand(std::vector<std::string> words) {
   commands::CommonFlags flags;
   flags.device = "cpu";
   flags.threads = 1;
-  report::ConsoleOptions console_options;
-  console_options.color = report::Choice::kNever;
-  console_options.progress = report::Progress::kNone;
-  report::Console console(console_options);
+  console::ConsoleOptions console_options;
+  console_options.color = console::Choice::kNever;
+  console_options.progress = console::Progress::kNone;
+  console::Console console(console_options);
   try {
     return all[static_cast<size_t>(named)].Run(flags, console);
   } catch (const config::DiagnosticError& e) {

@@ -32,7 +32,7 @@ class Named final : public Command {
  public:
   explicit Named(std::string name) : name_(std::move(name)) {}
   void Declare(CommandLine& line) override { line.Add(name_, "a command of a test"); }
-  int Run(const CommonFlags&, report::Console&) override { return static_cast<int>(name_.size()); }
+  int Run(const CommonFlags&, console::Console&) override { return static_cast<int>(name_.size()); }
 
  private:
   std::string name_;
@@ -58,7 +58,7 @@ TEST_CASE("commands stand by group, then by position, then as they were added") 
   int exit_code = 0;
   const int index = program.line.Parse(2, argv, &exit_code);
   REQUIRE(index == 3);
-  report::Console console({});
+  console::Console console({});
   CHECK(program.list[3].Run({}, console) == 3);
 }
 

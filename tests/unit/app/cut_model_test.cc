@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/commands/cut_model.h"
+#include "app/inference/cut_model.h"
 
 #include <doctest/doctest.h>
 
 #include "mxtrain/operator/registry.h"
 #include "tests/support/error_message.h"
 
-namespace mxtrain::commands {
+namespace mxtrain::inference {
 namespace {
 
 using Names = std::vector<std::string>;
 
 struct Fixture {
   std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
-  report::Console console{[] {
-    report::ConsoleOptions options;
-    options.quiet = true;
-    return options;
-  }()};
+  const Logger log;
   Symbol x = Symbol::Variable("x"), y = Symbol::Variable("y");
   Symbol prediction = Layer("FullyConnected", "prediction", {x}, {{"num_hidden", "3"}});
   Symbol error = Layer("elemwise_sub", "error", {prediction, y});
@@ -44,7 +40,7 @@ TEST_CASE_FIXTURE(Fixture, "outputs that depend on a label are removed, and inpu
   Model model = ModelOf(Symbol::Group(std::vector{
       loss, Layer("BlockGrad", "fitted", {prediction}), Layer("BlockGrad", "miss", {error}),
       Layer("SoftmaxOutput", "softmax", {prediction})}));
-  RemoveLabels(*registry, &model, console);
+  RemoveLabels(*registry, &model, log);
   CHECK(model.symbol.ListOutputs() == Names{"fitted_output", "softmax_output"});
   CHECK(model.symbol.ListArguments() ==
         Names{"x", "prediction_weight", "prediction_bias", "softmax_label"});
@@ -59,7 +55,7 @@ TEST_CASE_FIXTURE(Fixture,
   const Symbol both = Layer("elemwise_add", "both", {target, y});
   const Symbol fitted = Layer("LinearRegressionOutput", "fitted", {prediction, both});
   Model model = ModelOf(Symbol::Group(std::vector{fitted, Layer("BlockGrad", "copy", {fitted})}));
-  RemoveLabels(*registry, &model, console);
+  RemoveLabels(*registry, &model, log);
   CHECK(model.symbol.ListOutputs() == Names{"fitted_output", "copy_output"});
   CHECK(model.symbol.ListArguments() ==
         Names{"x", "prediction_weight", "prediction_bias", "fitted_label"});
@@ -69,11 +65,11 @@ TEST_CASE_FIXTURE(Fixture,
 
 TEST_CASE_FIXTURE(Fixture, "a net of which nothing is left is refused") {
   Model model = ModelOf(loss);
-  CHECK(test::MessageOf([&] { RemoveLabels(*registry, &model, console); })
+  CHECK(test::MessageOf([&] { RemoveLabels(*registry, &model, log); })
             .starts_with("best: 'loss' depends on the label 'y', and predictions are made without "
                          "labels; "));
   model = ModelOf(LayerOf(loss, "prediction_weight"));
-  CHECK(test::MessageOf([&] { RemoveLabels(*registry, &model, console); }) ==
+  CHECK(test::MessageOf([&] { RemoveLabels(*registry, &model, log); }) ==
         "best: 'prediction_weight' depends on no input");
 }
 
@@ -86,4 +82,4 @@ TEST_CASE_FIXTURE(Fixture, "a net ends at a layer, which the name of its output 
 }
 
 }  // namespace
-}  // namespace mxtrain::commands
+}  // namespace mxtrain::inference

@@ -6,11 +6,14 @@
 #include <random>
 #include <set>
 
-#include "app/commands/calibration.h"
 #include "app/commands/sweep_axis.h"
+#include "app/tasks/classification/calibration.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::commands {
+
+using namespace tasks;
+
 namespace {
 
 std::vector<Verdict> RandomPredictions(int count, uint32_t seed) {

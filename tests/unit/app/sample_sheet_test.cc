@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/report/sample_sheet.h"
+#include "app/tasks/first_batch.h"
 
 #include <doctest/doctest.h>
 
+#include "app/tasks/task_list.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/source_factory.h"
 #include "tests/support/temp_dir.h"
 
 using namespace mxtrain;
+
+namespace {
+
+// The head of a net that tells even images from odd ones.
+tasks::Head Odd() {
+  tasks::Head head;
+  head.name = head.label = "softmax_label";
+  head.loss = LossReport::Head{.name = "softmax", .kind = LossReport::Head::Kind::kSoftmax};
+  head.facts.classes = {"even", "odd"};
+  return head;
+}
+
+}  // namespace
 
 TEST_CASE("the sheet of the first batch is the same where images travel as pixels") {
   const test::TempDir dir;
@@ -31,8 +45,8 @@ TEST_CASE("the sheet of the first batch is the same where images travel as pixel
     const auto iter = io::NewPipeline(
         runtime, io::MakeSource("image_folder", {{"path", dir.path("images")}}), transforms, param);
     CHECK(iter->provide_data()[0].pixels.has_value() == pixels);
-    report::SaveFirstBatch(dir.path(folder), *iter, report::ImageReader(transforms),
-                           {"even", "odd"});
+    const auto tasks = tasks::TasksOf({Odd()}, "");
+    tasks::SaveFirstBatch(dir.path(folder), *iter, report::ImageReader(transforms), tasks);
     return ReadFile(dir.path(folder) + "/train_batch.png");
   };
   CHECK(save("numbers", false) == save("pixels", true));

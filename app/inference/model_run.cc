@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/inference/model_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "app/inference/open_model.h"
+#include "app/inference/views.h"
+#include "app/session/batch_fit.h"
+#include "app/session/pipeline_spec.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/optimizer/optimizer.h"
+
+namespace mxtrain::inference {
+namespace {
+
+int64_t BatchWithinMemory(Runtime& runtime, const Model& model, const RunOptions& options) {
+  constexpr int64_t kMost = 64;  // larger batches are not faster
+  const auto bytes_of = [&](int64_t batch) {
+    return session::InferenceBytes(runtime, model.symbol, model.info.inputs, batch, options.device,
+                                   options.modes);
+  };
+  const auto memory_of = [&](Context of) { return session::FreeBytes(runtime, of) / 4; };
+  const session::BatchFit fit = session::PowerOfTwoWithin(memory_of, kMost, bytes_of);
+  if (fit.limit)
+    options.log.Write(LogLevel::kInfo, format("{} examples per batch, to fit the free memory of {}",
+                                              fit.batch, fit.limit->ToString()));
+  return fit.batch;
+}
+
+// Throws kUsage for an output whose part for an example changes with the size of the batch.
+void CheckRows(const Model& model, int64_t least_batch, int64_t batch) {
+  const std::vector<TShape> least = OutputShapes(model, least_batch),
+                            whole = OutputShapes(model, batch);
+  const std::vector<std::string> names = model.symbol.ListOutputs();
+  for (size_t k = 0; k < names.size(); ++k) {
+    if (least[k].ndim() == 0 || least[k][0] != least_batch) continue;  // RowOf refuses it
+    if (least[k].Size() * batch == whole[k].Size() * least_batch) continue;
+    Throw(ErrorKind::kUsage,
+          "the output '{}' is {} for a batch of {} and {} for a batch of {}: an example has no "
+          "part of it of its own",
+          HeadName(names[k]), whole[k].ToString(), batch, least[k].ToString(), least_batch);
+  }
+}
+
+bool IsMask(const std::map<std::string, Attrs>& attrs, const std::string& name,
+            const std::vector<float>& values) {
+  const auto own = attrs.find(name);
+  return own != attrs.end() && FindMultipliers(name, own->second, {}).lr == 0 &&
+         std::ranges::none_of(values, [](float value) { return std::isnan(value); });
+}
+
+}  // namespace
+
+ModelRun::ModelRun(Runtime& runtime, const Model& model, std::shared_ptr<const io::Source> source,
+                   const RunOptions& options)
+    : source_(std::move(source)) {
+  session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
+  ModelInfo info = model.info;
+  if (options.views == "crops") WidenForCrops(&spec, &info);
+  const int64_t wanted =
+      options.batch > 0 ? options.batch : BatchWithinMemory(runtime, model, options);
+  const int64_t batch = std::min(wanted, source_->size());
+  // Views are created on the host.
+  const Context batches_for = options.views.empty() ? options.device : Context::cpu();
+  iter_ = session::NewModelIter(runtime, source_, spec, info, batch, batches_for);
+  if (!options.views.empty()) {
+    auto views = std::make_unique<ViewsIter>(runtime, std::move(iter_), model.info.inputs[0].shape,
+                                             options.views == "crops");
+    views_ = views->views();
+    iter_ = std::move(views);
+  }
+  CheckRows(model, options.least_batch, iter_->batch_size());
+  evaluation_.emplace(runtime, model.symbol, *iter_, std::vector<MetricSpec>{}, nullptr,
+                      options.device, options.modes);
+  SetParameters(model, &evaluation_->executor(), evaluation_->MissingLabels());
+}
+
+ModelRun::~ModelRun() = default;
+
+void ModelRun::ForEach(const OnRow& on_row, const std::function<void(int64_t)>& on_batch,
+                       const std::function<bool()>& stop) {
+  std::vector<MeanOfViews> means(evaluation_->executor().outputs().size(), MeanOfViews(views_));
+  std::vector<std::vector<float>> values(means.size());
+  std::vector<const float*> row(means.size());
+  evaluation_->Run(
+      [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
+        bool whole = true;
+        for (size_t k = 0; k < outputs.size(); ++k) {
+          values[k] = outputs[k].ToVector();
+          whole = means[k].Add(&values[k]) && whole;
+        }
+        if (!whole) return;
+        const auto rows = static_cast<size_t>(iter_->batch_size());
+        for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
+          for (size_t k = 0; k < row.size(); ++k)
+            row[k] = values[k].data() + i * (values[k].size() / rows);
+          on_row(batch.index[i], row, io::PointMap());
+        }
+        on_batch(batch.count);
+      },
+      stop);
+}
+
+bool CheckParameters(const Model& model, const Logger& log) {
+  const auto attrs = model.symbol.ListAttrs();
+  for (const auto* arrays : {&model.args, &model.auxs}) {
+    for (const auto& [name, array] : *arrays) {
+      const std::vector<float> values = array.ToVector();
+      const auto bad =
+          std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+      if (bad == values.end() || IsMask(attrs, name, values)) continue;
+      log.Write(LogLevel::kWarning,
+                format("{}: the parameter '{}' contains {}, so predictions are meaningless; "
+                       "use a checkpoint from before the training diverged",
+                       model.file, name, *bad));
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace mxtrain::inference

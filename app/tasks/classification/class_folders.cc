@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tasks/classification/class_folders.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "app/report/output.h"
+#include "app/tasks/classification/class_recipe.h"
+#include "app/tasks/classification/fine_tuning.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/folder_names.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/source_factory.h"
+
+namespace mxtrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostProbed = 500;  // images whose size is read
+constexpr int64_t kFewImages = 1000;  // of which a net learns too little from scratch
+constexpr double kHoldout = 0.2;
+
+// Sorted, without hidden ones.
+std::vector<std::string> FoldersIn(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code broken;  // a dangling link is not a folder
+    if (entry.is_directory(broken) && !name.starts_with('.') && !io::IsSystemFolder(name))
+      names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The folder of classes that holds this part of the data, by its name; of several the last one of
+// the shortest; "" for none. seg_train/seg_train/, as archives hold them, is the inner one.
+std::string SubFolder(const fs::path& folder, io::Split split) {
+  std::string found;
+  for (const std::string& name : FoldersIn(folder)) {
+    if (io::SplitOf(name) != split || FoldersIn(folder / name).empty()) continue;
+    if (found.empty() || name.size() <= found.size()) found = name;
+  }
+  if (found.empty()) return "";
+  fs::path part = folder / found;
+  for (std::vector<std::string> in = FoldersIn(part);
+       in.size() == 1 && io::SplitOf(in[0]) == split && !FoldersIn(part / in[0]).empty();
+       in = FoldersIn(part))
+    part /= in[0];
+  return part.string();
+}
+
+std::unique_ptr<io::Source> OpenFolder(const std::string& path,
+                                       const std::vector<std::string>& classes) {
+  return io::MakeSource("image_folder", {{"path", path}, {"classes", params::Print(classes)}});
+}
+
+// Sizes and channels, from the headers of images spread over the folder; reports unreadable ones.
+void Probe(const io::Source& source, ImageFolder* folder, const Logger& log) {
+  std::vector<int> sides;
+  const int64_t count = std::min(source.size(), kMostProbed);
+  int64_t bad = 0, coloured = 0;
+  std::string first_bad;
+  io::Sample sample;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = i * source.size() / count;
+    std::string reason;
+    try {
+      source.Read(index, &sample);
+      const auto info = io::ProbeImage(sample.data[0].encoded);
+      if (info) {
+        sides.push_back(std::min(info->height, info->width));
+        coloured += info->channels > 2;
+        continue;
+      }
+      reason = info.error().reason;
+    } catch (const Error& e) {
+      reason = e.what();
+    }
+    if (bad++ == 0) first_bad = format("{}: {}", source.Name(index), reason);
+  }
+  if (bad > 0) {
+    log.Write(
+        LogLevel::kWarning,
+        format(
+            "{} of {} sampled images cannot be read, the first: {}; `mxtrain check` lists them all",
+            bad, count, first_bad));
+  }
+  if (sides.empty())
+    Throw(ErrorKind::kData, "none of the images can be read; the first: {}", first_bad);
+  std::sort(sides.begin(), sides.end());
+  folder->min_side = sides.front();
+  folder->median_side = sides[sides.size() / 2];
+  folder->max_side = sides.back();
+  folder->channels = coloured > 0 ? 3 : 1;
+}
+
+// The path as given from the working folder.
+std::string Shown(const std::string& path) {
+  const std::string relative = fs::path(path).lexically_relative(fs::current_path()).string();
+  return relative.empty() || relative.starts_with("../..") ? path : relative;
+}
+
+// Refuses folders that cannot be trained on.
+void Count(const io::Source& source, const std::string& given, ImageFolder* found) {
+  std::vector<int64_t> counts(source.class_names().size());
+  for (int64_t i = 0; i < source.size(); ++i) ++counts[static_cast<size_t>(*source.ClassOf(i))];
+  for (size_t k = 0; k < counts.size(); ++k)
+    found->classes.emplace_back(source.class_names()[k], counts[k]);
+  found->train_images = source.size();
+  if (counts.size() < 2) {
+    Throw(ErrorKind::kData,
+          "{} contains only one class, '{}'; at least two classes are needed, one folder each",
+          given, source.class_names()[0]);
+  }
+  std::vector<std::string> few;
+  for (const auto& [name, count] : found->classes) {
+    if (count == 0) few.push_back(format("class '{}' holds no images", name));
+    if (count == 1) few.push_back(format("class '{}' has only one image", name));
+  }
+  if (few.empty()) return;
+  few.insert(few.end(), source.losses().begin(), source.losses().end());
+  Throw(ErrorKind::kData,
+        "{}: {}; fill or remove these folders: at least 2 images are needed in "
+        "each, and dozens for useful results",
+        given, join(few, "; "));
+}
+
+ImageFolder Look(const RecipeRequest& request) {
+  const fs::path root = request.root;
+  const auto warn = [&](const io::Source& source) {
+    for (const std::string& text : source.remarks()) request.log.Write(LogLevel::kWarning, text);
+  };
+  ImageFolder found;
+  found.name = root.filename().string();
+  const std::string train = SubFolder(root, io::Split::kTrain),
+                    val = SubFolder(root, io::Split::kVal);
+  const std::string from = train.empty() ? root.string() : train;
+  // With the names of the folders, so that empty ones are counted, too.
+  const auto source = OpenFolder(from, FoldersIn(from));
+  Count(*source, request.folder, &found);
+  warn(*source);
+  if (!train.empty() && !val.empty()) {
+    const auto validation = OpenFolder(val, source->class_names());
+    warn(*validation);
+    found.val_images = validation->size();
+    found.val = PathInFile(val, request.output);
+  } else {
+    found.holdout = kHoldout;
+    found.val_images = std::llround(kHoldout * static_cast<double>(found.train_images));
+    found.train_images -= found.val_images;
+  }
+  found.train = PathInFile(from, request.output);
+  if (const std::string test = SubFolder(root, io::Split::kTest); !train.empty() && !test.empty())
+    found.test = Shown(test);
+  Probe(*source, &found, request.log);
+  return found;
+}
+
+class ClassFolders final : public Recipe {
+ public:
+  ClassFolders(ImageFolder folder, std::string given)
+      : folder_(std::move(folder)), given_(std::move(given)) {}
+
+  void Choose(const RecipeChoice& choice) override {
+    choice_ = choice;
+    training_ = choice.net ? ChooseFineTuning(folder_, *choice.net, *choice.weights)
+                           : ChooseTraining(folder_, choice.input_size);
+  }
+
+  std::string Text() const override {
+    return choice_.net
+               ? RecipeText(folder_, *choice_.net, *choice_.weights, training_, choice_.file)
+               : ConfigText(folder_, training_, choice_.file);
+  }
+
+  Json ToJson() const override {
+    Json classes = Json::object();
+    for (const auto& [name, count] : folder_.classes) classes[name] = count;
+    return {{"file", choice_.file},
+            {"classes", classes},
+            {"train", folder_.train_images},
+            {"val", folder_.val_images},
+            {"channels", Channels()},
+            {"median_side", folder_.median_side},
+            {"input_size", training_.input_size},
+            {"batch_size", training_.batch_size},
+            {"epochs", training_.epochs}};
+  }
+
+  std::string Summary() const override {
+    std::string text =
+        format("{}: {} classes, {} images to train on, {} to validate{}\n", choice_.file,
+               folder_.classes.size(), folder_.train_images, folder_.val_images,
+               folder_.val.empty() ? " (a fifth of each class, held out)" : "");
+    if (!folder_.test.empty())
+      text += format("{0} is for the final test: mxtrain eval runs/latest {0}\n",
+                     report::QuoteShell(folder_.test));
+    return text + format("net input {}x{}x{}{}, batches of {}, {} epochs\n", Channels(),
+                         training_.input_size, training_.input_size, SizesOfNet(),
+                         training_.batch_size, training_.epochs);
+  }
+
+  std::string Advice() const override {
+    if (choice_.net || folder_.train_images >= kFewImages) return "";
+    return format(
+        "{} are few for a net that begins with random weights; a published one "
+        "needs fewer: mxtrain init {} --net NAME --weights FILE (`mxtrain help "
+        "fine-tuning`)",
+        Counted(folder_.train_images, "image"), report::QuoteShell(given_));
+  }
+
+ private:
+  int Channels() const { return choice_.net ? 3 : folder_.channels; }  // published nets take RGB
+
+  // "" if images always have the size that the net is made for.
+  std::string SizesOfNet() const {
+    if (!choice_.net) return "";
+    const ZooNet& net = *choice_.net;
+    if (net.train_size == net.native && net.val_size == net.native) return "";
+    const std::string later =
+        choice_.weights->head_only
+            ? ""
+            : format(" in training, {0}x{0} in validation and prediction", net.val_size);
+    return format("{} ({} is made for {}x{}{})", later, net.name, net.native, net.native,
+                  net.any_size ? "; --size is that of training" : "");
+  }
+
+  const ImageFolder folder_;
+  const std::string given_;  // the folder, as the user gave it
+  RecipeChoice choice_;
+  TrainingChoice training_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recipe> RecognizeClassFolders(const RecipeRequest& request) {
+  if (FoldersIn(request.root).empty()) return nullptr;
+  return std::make_unique<ClassFolders>(Look(request), request.folder);
+}
+
+}  // namespace mxtrain::tasks

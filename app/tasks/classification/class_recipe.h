@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The configuration that `mxtrain init` writes, from the facts about a folder of images.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mxtrain::tasks {
+
+// The facts about a folder of images that the choice of net and training depends on.
+struct ImageFolder {
+  std::string name;        // of the run
+  std::string train, val;  // empty val: held out of the training folder
+  std::string test;        // for `eval`, as the user gave it; empty: none
+  std::vector<std::pair<std::string, int64_t>> classes;  // with their numbers of training images
+  int64_t train_images = 0, val_images = 0;              // train_images: without held-out ones
+  double holdout = 0;  // fraction of the training folder used for validation if there is no val
+  int channels = 3;
+  int min_side = 0, median_side = 0, max_side = 0;  // of the shorter sides of the sampled images
+};
+
+// The choices of `init`; every number is in the configuration and can be changed there.
+struct TrainingChoice {
+  int input_size = 0, batch_size = 0;
+  int64_t epochs = 0;
+};
+
+// Input size: the median shorter side, at most 128, rounded down to one of 32, 64, 96, 128. Batch:
+// 32, or 16 or 8 where that would leave fewer than 10 steps per epoch. Epochs: 90,000 images in
+// total, a multiple of 5, within 10 .. 60. `input_size` > 0 is used as given.
+TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size);
+
+// The line data.exact_decode: the scores of an exported model are then those of `infer`.
+std::string ExactDecodeText();
+
+// The comments at the head of a configuration, and the keys `name` and `seed`.
+std::string HeadText(const ImageFolder& folder, const std::string& file);
+
+// YAML. Paths are written as given; `file` is the name that the user will use for it.
+std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,
+                       const std::string& file);
+
+}  // namespace mxtrain::tasks

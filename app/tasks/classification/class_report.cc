@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tasks/classification/class_report.h"
+
+#include <algorithm>
+
+#include "app/report/output.h"
+#include "app/tasks/classification/class_files.h"
+#include "app/tasks/prediction.h"
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::tasks {
+
+using report::Printable;
+using report::QuoteCsv;
+
+void ClassReport::WriteEach(const LineOutput& lines) {
+  lines_ = lines;
+  if (lines.begins && lines.format == report::EachFormat::kCsv)
+    lines.file->Write(format("{}file,true,predicted,score\n", lines.with_head ? "head," : ""));
+}
+
+void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
+                      const DataIter& iter) {
+  if (outputs[static_cast<size_t>(head().output)].shape().ndim() != 2) return;
+  const auto compared = Compare(head(), batch, outputs, iter);
+  if (!compared || compared->label_shape.Size() != compared->outputs_shape[0]) return;
+  const int64_t classes = compared->outputs_shape[1];
+  if (counts_.empty()) {
+    counts_.assign(static_cast<size_t>(classes),
+                   std::vector<int64_t>(static_cast<size_t>(classes)));
+    own_confidence_.resize(static_cast<size_t>(classes));
+  }
+  const std::vector<float>&p = compared->outputs, &y = compared->label;
+  std::vector<float> pixels;  // of the batch, once they are asked for
+  for (int64_t i = 0; i < batch.count; ++i) {
+    const float* row = p.data() + i * classes;
+    const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]),
+                  guess = std::max_element(row, row + classes) - row;
+    if (truth < 0 || truth >= classes) continue;
+    const bool finite = IsFinite({row, static_cast<size_t>(classes)});
+    if (lines_.file) {
+      WriteExample(iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess, row[guess],
+                   finite);
+    }
+    if (!finite) continue;
+    ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
+    own_confidence_[static_cast<size_t>(truth)] += row[truth];
+    verdicts_.push_back({row[guess], guess == truth});
+    if (classes == 2) scored_.push_back({row[1], truth == 1});
+    if (guess != truth)
+      AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess},
+                 batch, i, iter, &pixels);
+  }
+}
+
+void ClassReport::WriteExample(const std::string& example, int64_t truth, int64_t guess,
+                               float score, bool finite) const {
+  if (lines_.format == report::EachFormat::kJsonLines) {
+    Json line = {
+        {"file", example}, {"true", Name(truth)}, {"predicted", nullptr}, {"score", nullptr}};
+    if (finite) line.update({{"predicted", Name(guess)}, {"score", score}});
+    if (lines_.with_head) line["head"] = head().name;
+    return lines_.file->Write(report::JsonText(line) + "\n");
+  }
+  const std::string of_head = lines_.with_head ? QuoteCsv(head().name) + "," : "";
+  lines_.file->Write(format("{}{},{},{}\n", of_head, QuoteCsv(example), QuoteCsv(Name(truth)),
+                            finite ? format("{},{}", QuoteCsv(Name(guess)), score) : ",nan"));
+}
+
+void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t row,
+                             const DataIter& iter, std::vector<float>* pixels) {
+  const std::vector<DataDesc> inputs = iter.provide_data();
+  const auto input = std::find_if(inputs.begin(), inputs.end(), report::ImageReader::IsImage);
+  const bool among_worst =
+      images_ > 0 && (depicted_.size() < images_ || mistake.score > depicted_.begin()->first);
+  if (among_worst && input != inputs.end()) {
+    if (pixels->empty())
+      *pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
+    mistake.image =
+        reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
+    if (depicted_.size() == images_) {
+      // Of equal scores the first counts as the worse, here and in Finish.
+      const auto least = std::prev(depicted_.upper_bound(depicted_.begin()->first));
+      mistakes_[least->second].image = {};
+      depicted_.erase(least);
+    }
+    depicted_.emplace(mistake.score, mistakes_.size());
+  }
+  mistakes_.push_back(std::move(mistake));
+}
+
+void ClassReport::Finish() {
+  std::stable_sort(mistakes_.begin(), mistakes_.end(),
+                   [](const Mistake& a, const Mistake& b) { return a.score > b.score; });
+  depicted_.clear();
+}
+
+std::string ClassReport::Name(int64_t k) const {
+  return static_cast<size_t>(k) < names_.size() ? names_[static_cast<size_t>(k)]
+                                                : std::to_string(k);
+}
+
+std::vector<ClassReport::Row> ClassReport::Rows() const {
+  std::vector<Row> rows;
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    int64_t truths = 0, guesses = 0;
+    for (size_t j = 0; j < counts_.size(); ++j) {
+      truths += counts_[k][j];
+      guesses += counts_[j][k];
+    }
+    const double hit = static_cast<double>(counts_[k][k]);
+    const double precision = guesses ? hit / static_cast<double>(guesses) : 0,
+                 recall = truths ? hit / static_cast<double>(truths) : 0;
+    const double f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
+    rows.push_back({Name(static_cast<int64_t>(k)), precision, recall, f1, truths});
+  }
+  return rows;
+}
+
+namespace {
+
+// `weights`: of each row.
+ClassReport::Row MeanOf(const std::string& name, const std::vector<ClassReport::Row>& rows,
+                        const std::vector<double>& weights) {
+  ClassReport::Row mean{name};
+  double sum = 0;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    mean.precision += weights[k] * rows[k].precision;
+    mean.recall += weights[k] * rows[k].recall;
+    mean.f1 += weights[k] * rows[k].f1;
+    mean.examples += rows[k].examples;
+    sum += weights[k];
+  }
+  for (double* value : {&mean.precision, &mean.recall, &mean.f1})
+    *value = sum > 0 ? *value / sum : 0;
+  return mean;
+}
+
+}  // namespace
+
+ClassReport::Row ClassReport::MacroMean() const {
+  std::vector<double> weights;
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    bool occurs = false;
+    for (size_t j = 0; j < counts_.size(); ++j)
+      occurs = occurs || counts_[k][j] > 0 || counts_[j][k] > 0;
+    weights.push_back(occurs ? 1 : 0);
+  }
+  return MeanOf("macro mean", Rows(), weights);
+}
+
+ClassReport::Row ClassReport::WeightedMean() const {
+  const std::vector<Row> rows = Rows();
+  std::vector<double> weights;
+  for (const Row& row : rows) weights.push_back(static_cast<double>(row.examples));
+  return MeanOf("weighted mean", rows, weights);
+}
+
+double ClassReport::Accuracy() const {
+  const auto right =
+      std::count_if(verdicts_.begin(), verdicts_.end(), [](const Verdict& v) { return v.right; });
+  return verdicts_.empty() ? 0 : static_cast<double>(right) / static_cast<double>(verdicts_.size());
+}
+
+bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
+  constexpr double kLeastAccuracy = 0.8;
+  if (Accuracy() < kLeastAccuracy) return false;
+  const auto guess = static_cast<size_t>(mistake.guess);
+  int64_t examples = 0;
+  for (int64_t n : counts_[guess]) examples += n;
+  return examples > 0 && mistake.score >= own_confidence_[guess] / static_cast<double>(examples);
+}
+
+namespace {
+
+std::string RowText(const ClassReport::Row& r, size_t width) {
+  return format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Printable(r.name), width,
+                r.precision, r.recall, r.f1, r.examples);
+}
+
+}  // namespace
+
+std::string ClassReport::Text(int worst, bool several) const {
+  const std::vector<Row> rows = Rows();
+  const Row macro = MacroMean(), weighted = WeightedMean();
+  size_t width = weighted.name.size();
+  for (const Row& row : rows) width = std::max(width, Printable(row.name).size());
+  std::string text = several ? format("\n{}\n", head().name) : "";
+  text += format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall",
+                 "F1", "examples");
+  for (const Row& row : rows) text += RowText(row, width);
+  text += RowText(macro, width) + RowText(weighted, width);
+  if (counts_.size() <= 25) text += ConfusionText(width);
+  text += SurenessText();
+  if (!mistakes_.empty() && worst > 0) text += "\nworst mistakes\n";
+  for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
+    const Mistake& m = mistakes_[i];
+    text += format("  {}: {} predicted as {} ({:.3f}){}\n", Printable(m.example),
+                   Printable(Name(m.truth)), Printable(Name(m.guess)), m.score,
+                   LabelIsDoubtful(m) ? "; the label may be wrong" : "");
+  }
+  return text;
+}
+
+// Every column as wide as its class's name.
+std::string ClassReport::ConfusionText(size_t width) const {
+  constexpr size_t kLeast = 6;
+  std::vector<size_t> widths;
+  std::string text =
+      "\nconfusion matrix (rows: true class, columns: predicted)\n" + std::string(width, ' ');
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    const std::string name = Printable(Name(static_cast<int64_t>(k)));
+    widths.push_back(std::max(kLeast, name.size()));
+    text += format(" {:>{}}", name, widths[k]);
+  }
+  text += "\n";
+  for (size_t k = 0; k < counts_.size(); ++k) {
+    text += format("{:<{}}", Printable(Name(static_cast<int64_t>(k))), width);
+    for (size_t guess = 0; guess < counts_.size(); ++guess)
+      text += format(" {:>{}}", counts_[k][guess], widths[guess]);
+    text += "\n";
+  }
+  return text;
+}
+
+// Calibration and thresholds.
+std::string ClassReport::SurenessText() const {
+  std::string text = format("\nexpected calibration error {:.4f} ({} bins){}\n",
+                            ExpectedCalibrationError(CalibrationBins(verdicts_)), kCalibrationBins,
+                            DescribeConfidence(verdicts_));
+  text += format(
+      "of the predictions with at least this score: how many, and how many of them "
+      "are right\n{:>10}  {:>6}  {:>8}\n",
+      "score", "kept", "accuracy");
+  for (const ConfidenceThreshold& row : ConfidenceThresholds(verdicts_)) {
+    if (row.kept == 0) continue;
+    text += format("  >= {:<5.3g}  {:>6.4f}  {:>8}\n", row.threshold, row.kept,
+                   TableCell(row.accuracy));
+  }
+  if (scored_.empty()) return text;
+  text += format("\n{} where its probability is at least\n{:>9}  {:>9}  {:>7}  {:>7}\n",
+                 Printable(Name(1)), "threshold", "precision", "recall", "F1");
+  for (const DecisionThreshold& row : DecisionThresholds(scored_)) {
+    text += format("{:>9.3g}  {:>9}  {:>7.4f}  {:>7.4f}\n", row.threshold, TableCell(row.precision),
+                   row.recall, row.f1);
+  }
+  return text;
+}
+
+std::string ClassReport::CsvLines(bool with_head) const {
+  std::string text;
+  for (const Row& r : Rows()) {
+    if (with_head) text += QuoteCsv(report::ListedName(head().name)) + ",";
+    text += format("{},{},{},{},{}\n", QuoteCsv(report::ListedName(r.name)), r.precision, r.recall,
+                   r.f1, r.examples);
+  }
+  return text;
+}
+
+namespace {
+
+Json ToJson(const ClassReport::Row& r) {
+  return {{"name", r.name},
+          {"precision", r.precision},
+          {"recall", r.recall},
+          {"f1", r.f1},
+          {"examples", r.examples}};
+}
+
+}  // namespace
+
+Json ClassReport::ToJson(int worst) const {
+  Json classes = Json::array(), bins = Json::array(), confidence = Json::array(),
+       decision = Json::array(), mistakes = Json::array();
+  for (const Row& r : Rows()) classes.push_back(tasks::ToJson(r));
+  const std::vector<CalibrationBin> calibration = CalibrationBins(verdicts_);
+  for (const CalibrationBin& b : calibration) {
+    bins.push_back({{"low", b.low},
+                    {"high", b.high},
+                    {"confidence", b.confidence},
+                    {"accuracy", b.accuracy},
+                    {"examples", b.examples}});
+  }
+  for (const ConfidenceThreshold& t : ConfidenceThresholds(verdicts_)) {
+    confidence.push_back({{"threshold", t.threshold}, {"kept", t.kept}, {"accuracy", t.accuracy}});
+  }
+  for (const DecisionThreshold& t : DecisionThresholds(scored_)) {
+    if (!scored_.empty())
+      decision.push_back({{"threshold", t.threshold},
+                          {"precision", t.precision},
+                          {"recall", t.recall},
+                          {"f1", t.f1}});
+  }
+  for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
+    const Mistake& m = mistakes_[i];
+    mistakes.push_back({{"example", m.example},
+                        {"true", Name(m.truth)},
+                        {"predicted", Name(m.guess)},
+                        {"score", m.score},
+                        {"label_doubtful", LabelIsDoubtful(m)}});
+  }
+  Json thresholds = {{"confidence", confidence}};
+  if (!scored_.empty()) thresholds["decision"] = {{"positive", Name(1)}, {"rows", decision}};
+  return {{"classes", classes},
+          {"means", {tasks::ToJson(MacroMean()), tasks::ToJson(WeightedMean())}},
+          {"confusion", counts_},
+          {"calibration", {{"ece", ExpectedCalibrationError(calibration)}, {"bins", bins}}},
+          {"thresholds", thresholds},
+          {"worst_mistakes", mistakes}};
+}
+
+void ClassReport::AddTo(Json* result, int worst, bool several) const {
+  if (several) {
+    (*result)["heads"][head().name] = ToJson(worst);
+  } else {
+    result->update(ToJson(worst));
+  }
+}
+
+void ClassReport::WriteFiles(const std::string& folder) const {
+  WriteClassFiles(*this, folder);
+}
+
+}  // namespace mxtrain::tasks

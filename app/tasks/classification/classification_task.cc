@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One class of several for each example: classification.
+#include "app/tasks/classification/class_folders.h"
+#include "app/tasks/classification/class_labels.h"
+#include "app/tasks/classification/class_predictor.h"
+#include "app/tasks/classification/class_report.h"
+#include "app/tasks/classification/shape_images.h"
+#include "app/tasks/task_list.h"
+
+namespace mxtrain::tasks {
+namespace {
+
+class ClassificationTask final : public Task {
+ public:
+  using Task::Task;
+
+  MetricSpec DefaultMetric() const override { return {"accuracy", {}, "", ""}; }
+  std::optional<Finding> RefuseSets() const override {
+    return Finding{LogLevel::kError,
+                   "label_delim allows any number of classes, but SoftmaxOutput takes exactly one",
+                   "end the net with LogisticRegressionOutput"};
+  }
+  std::optional<Finding> CompareClasses(const std::vector<std::string>& classes) const override {
+    return CompareClassCount(head(), classes);
+  }
+  std::vector<std::string> OddLabels(const io::Source& training) const override {
+    return OddClasses(head(), training);
+  }
+  void Show(std::span<const float> label, const TShape& /*shape*/,
+            report::SheetImage* shown) const override {
+    if (label.size() == 1 && label[0] >= 0)
+      shown->lines.push_back(ClassNames(head().facts.classes)[static_cast<int64_t>(label[0])]);
+  }
+  std::optional<OutputMeaning> MeaningOfOutput() const override {
+    return MeaningOfClasses(head().facts.classes);
+  }
+  std::unique_ptr<Report> NewReport() const override {
+    return std::make_unique<ClassReport>(head(), head().facts.classes);
+  }
+  std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& options) const override {
+    if (!head().is_list()) return nullptr;  // a class for each pixel
+    return NewClassPredictor(head().width(), head().facts.classes, options.top_k);
+  }
+};
+
+}  // namespace
+
+MXTRAIN_TASK(classification_task, tasks) {
+  TaskKind kind;
+  kind.name = "classification";
+  kind.help = "one class of several for each example";
+  kind.open = [](const Head& head) -> std::unique_ptr<Task> {
+    return head.gives_classes() ? std::make_unique<ClassificationTask>(head) : nullptr;
+  };
+  kind.recognize = RecognizeClassFolders;
+  kind.synth = SynthesizeShapes;
+  tasks.Add(std::move(kind));
+}
+
+}  // namespace mxtrain::tasks

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any number of classes for each example: multi-label classification.
+#include <algorithm>
+
+#include "app/tasks/output_report.h"
+#include "app/tasks/regression/value_predictor.h"
+#include "app/tasks/scored_classes.h"
+#include "app/tasks/task_list.h"
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::tasks {
+namespace {
+
+constexpr float kUsualThreshold = 0.5F;
+
+// Those of the data; without names, the columns of a table that say 0 or 1.
+std::vector<std::string> NamesOf(const Head& head) {
+  return head.facts.all_classes.empty() ? head.facts.columns : head.facts.all_classes;
+}
+
+class MultilabelReport final : public OutputReport {
+ public:
+  using OutputReport::OutputReport;
+
+ private:
+  // Of a class, which is predicted from a score of 0.5.
+  struct Counts {
+    int64_t hits = 0, false_alarms = 0, misses = 0;
+  };
+
+  void AddNumber(size_t k, double truth, double prediction) override {
+    if (k >= counts_.size()) counts_.resize(k + 1);
+    const bool there = truth >= kUsualThreshold, found = prediction >= kUsualThreshold;
+    counts_[k].hits += there && found;
+    counts_[k].false_alarms += !there && found;
+    counts_[k].misses += there && !found;
+  }
+  std::vector<std::pair<const char*, double>> Measures(size_t k) const override {
+    const auto part = [](int64_t of, int64_t all) {
+      return all > 0 ? static_cast<double>(of) / static_cast<double>(all) : 0;
+    };
+    const Counts& c = counts_[k];
+    return {{"precision", part(c.hits, c.hits + c.false_alarms)},
+            {"recall", part(c.hits, c.hits + c.misses)},
+            {"f1", part(2 * c.hits, 2 * c.hits + c.false_alarms + c.misses)}};
+  }
+
+  std::vector<Counts> counts_;
+};
+
+// CSV: predicted and score, several separated by semicolons.
+class ClassSet final : public ClassPrediction {
+ public:
+  using ClassPrediction::ClassPrediction;
+
+  std::vector<std::string> Cells() const override {
+    if (!finite()) return {"", "nan"};
+    std::vector<std::string> classes, scores;
+    for (const auto& [k, score] : best()) {
+      classes.push_back(names()[k]);
+      scores.push_back(format("{}", score));
+    }
+    return {format("{}", join(classes, ";")), format("{}", join(scores, ";"))};
+  }
+  std::string Caption() const override {
+    if (!finite()) return "nan";
+    std::string text;
+    for (const ScoredClass& scored : best())
+      text += (text.empty() ? "" : ", ") + ClassPrediction::TextOf(scored);
+    return text;
+  }
+  std::vector<std::string> Folders(double least_score) const override {
+    std::vector<std::string> folders;
+    for (const auto& [k, score] : best()) {
+      if (score >= least_score) folders.push_back(names()[k]);
+    }
+    return folders;
+  }
+};
+
+class MultilabelPredictor final : public Predictor {
+ public:
+  MultilabelPredictor(int64_t classes, std::vector<std::string> names, float threshold)
+      : classes_(classes), names_(std::move(names)), threshold_(threshold) {}
+
+  Abilities abilities() const override { return {.threshold = true, .sorts = true}; }
+  int64_t width() const override { return classes_; }
+  std::vector<std::string> Columns() const override { return {"predicted", "score"}; }
+  std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
+                                          const io::PointMap& /*to_file*/) const override {
+    const auto count =
+        std::ranges::count_if(values, [this](const float score) { return score >= threshold_; });
+    return std::make_unique<ClassSet>(
+        values, IsFinite(values) ? BestOf(values, count) : std::vector<ScoredClass>(), names_);
+  }
+  std::string HowNotFinite() const override {
+    return "no class is predicted, and the score is shown as nan";
+  }
+  bool HasClass(const std::string& name) const override { return names_.Contains(name); }
+  bool MayBeUnsure(double /*least_score*/) const override { return true; }
+
+ private:
+  const int64_t classes_;
+  const ClassNames names_;
+  const float threshold_;
+};
+
+class MultilabelTask final : public Task {
+ public:
+  using Task::Task;
+
+  MetricSpec DefaultMetric() const override { return {"multilabel_accuracy", {}, "", ""}; }
+  std::optional<Finding> RefuseSets() const override { return std::nullopt; }
+  void Show(std::span<const float> label, const TShape& /*shape*/,
+            report::SheetImage* shown) const override {
+    constexpr int64_t kMostShown = 4;
+    const ClassNames names(NamesOf(head()));
+    for (int64_t k = 0, said = 0; k < static_cast<int64_t>(label.size()); ++k) {
+      if (label[static_cast<size_t>(k)] < kUsualThreshold) continue;
+      shown->lines.push_back(said == kMostShown ? "..." : names[k]);
+      if (said++ == kMostShown) break;
+    }
+  }
+  std::optional<OutputMeaning> MeaningOfOutput() const override {
+    return MeaningOfClasses(NamesOf(head()));
+  }
+  std::unique_ptr<Report> NewReport() const override {
+    return std::make_unique<MultilabelReport>(head(), NamesOf(head()));
+  }
+  std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& options) const override {
+    if (!head().is_list() || head().width() > kMostValues) return nullptr;
+    if (head().width() == 1) return NewValuePredictor(1, head().facts.columns, {});  // yes or no
+    return std::make_unique<MultilabelPredictor>(
+        head().width(), NamesOf(head()),
+        static_cast<float>(options.threshold.value_or(kUsualThreshold)));
+  }
+};
+
+}  // namespace
+
+MXTRAIN_TASK(multilabel_task, tasks) {
+  TaskKind kind;
+  kind.name = "multilabel";
+  kind.help = "any number of classes for each example";
+  kind.open = [](const Head& head) -> std::unique_ptr<Task> {
+    const bool fits = head.loss && head.loss->kind == LossReport::Head::Kind::kLogistic;
+    return fits ? std::make_unique<MultilabelTask>(head) : nullptr;
+  };
+  tasks.Add(std::move(kind));
+}
+
+}  // namespace mxtrain::tasks

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for each example: regression.
+#include <algorithm>
+#include <cmath>
+
+#include "app/report/list_item.h"
+#include "app/tasks/output_report.h"
+#include "app/tasks/regression/value_predictor.h"
+#include "app/tasks/task_list.h"
+#include "mxtrain/base/format.h"
+
+namespace mxtrain::tasks {
+namespace {
+
+class RegressionReport final : public OutputReport {
+ public:
+  using OutputReport::OutputReport;
+
+ private:
+  // Sums over the examples.
+  struct Sums {
+    double count = 0, absolute = 0, squared = 0, truth = 0, truth_squared = 0;
+    // 1 - squared error / variance; 0 if all true values are equal.
+    double R2() const {
+      const double variance = truth_squared - truth * truth / count;
+      return variance > 0 ? 1 - squared / variance : 0;
+    }
+  };
+
+  void AddNumber(size_t k, double truth, double prediction) override {
+    if (k >= sums_.size()) sums_.resize(k + 1);
+    const double error = prediction - truth;
+    sums_[k].count += 1;
+    sums_[k].absolute += std::abs(error);
+    sums_[k].squared += error * error;
+    sums_[k].truth += truth;
+    sums_[k].truth_squared += truth * truth;
+  }
+  std::vector<std::pair<const char*, double>> Measures(size_t k) const override {
+    const Sums& s = sums_[k];
+    return {
+        {"mae", s.absolute / s.count}, {"rmse", std::sqrt(s.squared / s.count)}, {"r2", s.R2()}};
+  }
+
+  std::vector<Sums> sums_;
+};
+
+class RegressionTask final : public Task {
+ public:
+  using Task::Task;
+
+  MetricSpec DefaultMetric() const override {
+    const bool absolute = head().loss && head().loss->kind == LossReport::Head::Kind::kAbsolute;
+    const bool mean = head().loss && head().loss->kind == LossReport::Head::Kind::kMean;
+    return {absolute ? "mae" : mean ? "accuracy" : "rmse", {}, "", ""};
+  }
+  bool TakesNumbers() const override {
+    return head().loss && head().loss->kind != LossReport::Head::Kind::kMean;
+  }
+  std::optional<Finding> RefuseSets() const override {
+    return Finding{LogLevel::kError,
+                   format("label_delim makes the label '{}' a set of classes, but the loss '{}' "
+                          "takes numbers",
+                          head().label, head().name),
+                   "remove label_delim, or end the net with LogisticRegressionOutput"};
+  }
+  void Show(std::span<const float> label, const TShape& /*shape*/,
+            report::SheetImage* shown) const override {
+    constexpr size_t kMost = 3;
+    for (size_t k = 0; k < std::min(kMost, label.size()); ++k) {
+      const bool named = head().facts.columns.size() == label.size();
+      shown->lines.push_back((named ? head().facts.columns[k] + " " : "") +
+                             format("{:.4g}", label[k]));
+    }
+    if (label.size() > kMost) shown->lines.emplace_back("...");
+  }
+  std::optional<OutputMeaning> MeaningOfOutput() const override {
+    const LabelFacts& facts = head().facts;
+    if (!facts.units) return std::nullopt;
+    return OutputMeaning{
+        "units", format("'{}' is standardized; {} is mean + std * output with {}", head().name,
+                        report::ColumnsText(facts.columns), report::UnitsText(*facts.units))};
+  }
+  std::unique_ptr<Report> NewReport() const override {
+    return std::make_unique<RegressionReport>(head(), head().facts.columns);
+  }
+  std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& /*options*/) const override {
+    if (!head().is_list() || head().width() > kMostValues) return nullptr;
+    return NewValuePredictor(head().width(), head().facts.columns, head().facts.units);
+  }
+};
+
+}  // namespace
+
+MXTRAIN_TASK(regression_task, tasks) {
+  TaskKind kind;
+  kind.name = "regression";
+  kind.help = "numbers for each example";
+  kind.open = [](const Head& head) -> std::unique_ptr<Task> {
+    const bool fits = head.loss
+                          ? !head.label.empty() && !head.gives_classes() && !head.gives_image() &&
+                                head.loss->kind != LossReport::Head::Kind::kLogistic
+                          : !head.gives_classes();
+    return fits ? std::make_unique<RegressionTask>(head) : nullptr;
+  };
+  tasks.Add(std::move(kind));
+}
+
+}  // namespace mxtrain::tasks

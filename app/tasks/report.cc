@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tasks/report.h"
+
+#include <algorithm>
+
+namespace mxtrain::tasks {
+
+std::optional<ComparedBatch> Compare(const Head& head, const DataBatch& batch,
+                                     const std::vector<NDArray>& outputs, const DataIter& iter) {
+  const std::vector<DataDesc> labels = iter.provide_label();
+  const auto found = std::ranges::find(labels, head.label, &DataDesc::name);
+  if (found == labels.end()) return std::nullopt;
+  const NDArray& output = outputs[static_cast<size_t>(head.output)];
+  const NDArray& label = batch.label[static_cast<size_t>(found - labels.begin())];
+  ComparedBatch compared{output.shape(), label.shape(), output.ToVector(), label.ToVector()};
+  if (found->units) {
+    found->units->Restore(&compared.outputs);
+    found->units->Restore(&compared.label);
+  }
+  return compared;
+}
+
+}  // namespace mxtrain::tasks
