@@ -91,6 +91,22 @@ std::vector<std::string> ClassesOf(const DataBatch& batch,
   return names;
 }
 
+// Labels that are images, of values from 0 to 1.
+void SaveTargets(const std::string& folder, const std::vector<DataDesc>& labels,
+                 const DataBatch& batch) {
+  const ImageReader plain(std::vector<io::TransformSpec>{});
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (!ImageReader::IsImage(labels[i])) continue;
+    const std::vector<float> planes = batch.label[i].ToVector();
+    const int64_t size = labels[i].shape.Size() / labels[i].shape[0];
+    std::vector<SheetImage> sheet;
+    for (int64_t k = 0; k < std::min(batch.count, kMostOfSheet); ++k)
+      sheet.push_back(SheetImage{plain.Read(planes.data() + k * size, labels[i].shape), {}});
+    plot::SaveAs(DrawSheet("targets of the first training batch", sheet),
+                 format("{}/train_batch_{}.png", folder, labels[i].name));
+  }
+}
+
 }  // namespace
 
 void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader,
@@ -116,6 +132,7 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReade
     plot::SaveAs(DrawSheet("first training batch, as fed to the net", sheet),
                  format("{}/{}.png", folder, name));
   }
+  SaveTargets(folder, train.provide_label(), batch);
 }
 
 }  // namespace mxtrain::report

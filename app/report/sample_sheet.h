@@ -32,8 +32,9 @@ class ImageReader {
 };
 
 // Writes the first training batch as FOLDER/train_batch.png (train_batch_INPUT.png if several
-// inputs are images), at most kMostOfSheet images; nothing if no input contains images. Resets the
-// iterator; the run resets it again. Throws kFileSystem, and what the iterator throws.
+// inputs are images), at most kMostOfSheet images, and labels that are images as
+// FOLDER/train_batch_LABEL.png; nothing if no input contains images. Resets the iterator; the run
+// resets it again. Throws kFileSystem, and what the iterator throws.
 inline constexpr int64_t kMostOfSheet = 32;
 void SaveFirstBatch(const std::string& folder, DataIter& train, const ImageReader& reader,
                     const std::vector<std::string>& class_names);

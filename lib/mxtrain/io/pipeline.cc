@@ -39,6 +39,16 @@ void CheckParam(const PipelineParam& param, const Source& source) {
   }
   if (param.channels == 2)
     Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
+  if (Mixes(param)) {
+    for (const FieldSpec& label : source.label_fields()) {
+      if (label.kind == FieldKind::kValues) continue;
+      Throw(ErrorKind::kConfig,
+            "mixup and cutmix mix the classes of two examples, but the label '{}' is {}: turn them "
+            "off",
+            label.name,
+            label.kind == FieldKind::kImage ? "an image" : "a list of points of one image");
+    }
+  }
   if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {
     Throw(
         ErrorKind::kConfig,
