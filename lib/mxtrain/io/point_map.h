@@ -21,10 +21,9 @@ struct PointMap {
   }
   // This map, and `next` on its result.
   PointMap Then(const PointMap& next) const {
-    return {next.xx * xx + next.xy * yx, next.xx * xy + next.xy * yy,
-            next.xx * x0 + next.xy * y0 + next.x0,
-            next.yx * xx + next.yy * yx, next.yx * xy + next.yy * yy,
-            next.yx * x0 + next.yy * y0 + next.y0};
+    return {next.xx * xx + next.xy * yx,           next.xx * xy + next.xy * yy,
+            next.xx * x0 + next.xy * y0 + next.x0, next.yx * xx + next.yy * yx,
+            next.yx * xy + next.yy * yy,           next.yx * x0 + next.yy * y0 + next.y0};
   }
   static PointMap Shift(double x, double y) { return {1, 0, x, 0, 1, y}; }
 };
