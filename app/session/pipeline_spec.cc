@@ -137,7 +137,7 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
 
 Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) const {
   static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes",
-                                                   "field_classes", "picture_labels"};
+                                                   "field_classes", "image_labels"};
   Kwargs kwargs{{"path", file == "-" ? "/dev/stdin" : file}};
   bool root = false, images = false;
   for (const auto& [key, value] : source_params) {

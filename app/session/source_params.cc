@@ -38,7 +38,7 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, bool labe
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
   if (!images.empty()) kwargs->emplace_back("picture_fields", params::Print(images));
-  if (!targets.empty()) kwargs->emplace_back("picture_labels", params::Print(targets));
+  if (!targets.empty()) kwargs->emplace_back("image_labels", params::Print(targets));
   kwargs->emplace_back("data_fields", params::Print(data));
   kwargs->emplace_back("label_fields", params::Print(labels));
   kwargs->emplace_back("field_shapes", params::Print(shapes));

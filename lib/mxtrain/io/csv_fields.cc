@@ -55,7 +55,7 @@ CsvField NamedColumns(const NamedField& given, bool label, bool image, const She
 
 CsvFields PlanNamedColumns(const CsvParam& param, const Sheet& sheet) {
   CsvFields planned;
-  std::vector<std::string> images = param.picture_fields, targets = param.picture_labels;
+  std::vector<std::string> images = param.picture_fields, targets = param.image_labels;
   for (const bool label : {false, true}) {
     const char* parameter = label ? "label_fields" : "data_fields";
     for (const NamedField& given :
@@ -76,7 +76,7 @@ CsvFields PlanNamedColumns(const CsvParam& param, const Sheet& sheet) {
           images[0]);
   }
   if (!targets.empty()) {
-    Throw(ErrorKind::kConfig, "csv: picture_labels names '{}', which is not in label_fields",
+    Throw(ErrorKind::kConfig, "csv: image_labels names '{}', which is not in label_fields",
           targets[0]);
   }
   return planned;

@@ -398,6 +398,27 @@ TEST_CASE("a target is pixel / 255, also where the data is normalized or fed as 
   }
 }
 
+TEST_CASE("a target is read at the bits of the data") {
+  const TempDir dir;
+  std::string body;
+  for (int i = 0; i < 12 * 10; ++i) {
+    body += static_cast<char>(i * 2);
+    body += static_cast<char>(i * 7);
+  }
+  dir.Write("deep/a/1.pgm", "P5 12 10 65535\n" + body);
+  const std::shared_ptr<const Source> source =
+      MakeSource("image_folder", {{"path", dir.path("deep")}, {"label", "image"}});
+  Runtime runtime = MakeRuntime();
+  const auto iter = NewPipeline(runtime, source, {{"random_crop", {{"", "8"}}}, {"flip", {}}},
+                                Param({{"batch_size", "1"}, {"bits", "16"}, {"channels", "1"}}));
+  DataBatch batch;
+  REQUIRE(iter->Next(&batch));
+  const std::vector<float> label = batch.label[0].ToVector();
+  CHECK(label == batch.data[0].ToVector());
+  CHECK(std::any_of(label.begin(), label.end(),
+                    [](float x) { return std::abs(x * 255 - std::round(x * 255)) > 0.1f; }));
+}
+
 TEST_CASE("labels that do not fit their images are refused") {
   Runtime runtime = MakeRuntime();
   const auto source = std::make_shared<Pointed>(8, 2);
@@ -505,7 +526,7 @@ TEST_CASE("image targets: the image itself, or the file of its name in another f
             "from,to\nnoisy/odd/1.png,clean/odd/1.png\nnoisy/odd/5.png,clean/odd/5.png\n");
   const std::shared_ptr<const Source> table = MakeSource("csv", {{"path", dir.path("pairs.csv")},
                                                                  {"picture_fields", "data"},
-                                                                 {"picture_labels", "answer"},
+                                                                 {"image_labels", "answer"},
                                                                  {"data_fields", "data=from"},
                                                                  {"label_fields", "answer=to"}});
   CHECK(table->label_fields()[0].kind == FieldKind::kImage);
