@@ -134,9 +134,9 @@ class Check final : public Command {
     } else if (!flags.quiet || !findings.list().empty()) {
       if (result.contains("steps")) {
         std::cout << format(
-            "{} training examples, {} for validation; {} steps; the net matches the data\n",
+            "{} training examples, {} for validation; {} steps; the net matches the data{}\n",
             result["train_examples"].get<int64_t>(), result["val_examples"].get<int64_t>(),
-            result["steps"].get<int64_t>());
+            result["steps"].get<int64_t>(), TargetsOf(result));
       }
       // Where there was nothing to check, the error says all.
       if (opened || findings.list().size() > 1)
@@ -146,6 +146,14 @@ class Check final : public Command {
   }
 
  private:
+  // Labels that are images or lists.
+  static std::string TargetsOf(const Json& result) {
+    std::string text;
+    for (const auto& [name, shape] : result["labels"].items()) {
+      if (shape.size() > 1) text += format("; label '{}' is {}", name, shape.dump());
+    }
+    return text;
+  }
   static std::string NotesOf(const Json& result) {
     const size_t notes = result.contains("notes") ? result["notes"].size() : 0;
     return notes > 0 ? "; " + Counted(notes, "note") : "";
@@ -238,6 +246,9 @@ class Check final : public Command {
     TellRates(session, console);
     (*result)["train_examples"] = rehearsal.train->examples();
     (*result)["val_examples"] = rehearsal.val ? rehearsal.val->examples() : 0;
+    Json& labels = (*result)["labels"] = Json::object();
+    for (const DataDesc& label : rehearsal.train->provide_label())
+      labels[label.name] = std::vector<int64_t>(label.shape.begin() + 1, label.shape.end());
     (*result)["steps"] = rehearsal.trainer->total_steps();
     return rehearsal;
   }

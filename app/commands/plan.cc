@@ -277,7 +277,8 @@ class Plan final : public Command {
     if (!std::filesystem::exists(session.config().data.train.path())) return std::nullopt;
     const auto training = session.OpenSource(false), validation = session.OpenSource(true);
     int64_t numbers = cut.Numbers();
-    for (const io::FieldSpec& label : training->label_fields()) numbers += label.shape.Size();
+    for (const io::FieldSpec& label : training->label_fields())
+      numbers += label.shape.known() ? label.shape.Size() : 0;
     const int64_t examples = training->size() + (validation ? validation->size() : 0),
                   bytes = examples * numbers * static_cast<int64_t>(sizeof(float));
     CheckFeatureBytes(cut, bytes, session.config().data.cache_bytes.bytes);

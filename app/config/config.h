@@ -90,6 +90,8 @@ struct SourceConfig {
     return "";
   }
   std::string path() const { return Param("path"); }
+  std::string label;        // "given" or "image"; of data.val "": that of data.train
+  std::string targets;      // with label image: folder of the images; "": the data's own
   double holdout = 0;       // data.val without a source: the fraction removed from the training set
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;
@@ -216,7 +218,7 @@ struct TrainConfig {
 struct Config {
   std::string name;
   uint64_t seed = 0;
-  std::optional<std::string> task;  // of tasks::Tasks(); none: told by the losses
+  std::string task;  // of tasks::Tasks(); "": told by the losses
   NetConfig net;
   DataConfig data;
   TrainConfig train;

@@ -50,6 +50,26 @@ void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// Images of the validation data have targets as those of the training data.
+void CheckTargets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const SourceConfig &train = loaded.config.data.train, &val = loaded.config.data.val;
+  const auto check = [&](const SourceConfig& set, const std::string& label, const char* key) {
+    if (!set.targets.empty() && label != "image")
+      diagnostics->Error(loaded.PlaceOf(key), format("{} needs label: image", key),
+                         "add label: image beside it, or remove it");
+  };
+  check(train, train.label, "data.train.targets");
+  if (val.source.empty()) return;
+  const std::string& label = val.label.empty() ? train.label : val.label;
+  check(val, label, "data.val.targets");
+  if (label == "image" && val.targets.empty() && !train.targets.empty()) {
+    diagnostics->Error(val.place,
+                       "data.train has targets and data.val has none, so that each of its images "
+                       "would be its own target",
+                       "add targets: FOLDER, with the images that belong to those of data.val");
+  }
+}
+
 void CheckOptimizer(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   const bool plain = train.lr_schedule.name == "constant" && train.lr_schedule.params.empty();
@@ -148,6 +168,7 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   not_both("train.clip.value", "train.clip.norm");
   const TrainConfig& train = loaded.config.train;
   CheckValidation(loaded, diagnostics);
+  CheckTargets(loaded, diagnostics);
   CheckOptimizer(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;
   auto not_zero = [&](const std::string& key, std::optional<double> bound) {

@@ -246,6 +246,15 @@ class Section {
       };
       return *this;
     }
+    // Left out of the resolved configuration where it has this value, its default: a key that is
+    // new leaves the configurations of models as they were.
+    Row& QuietDefault(T value) {
+      Default(value);
+      key_->write = [inner = key_->write, m = member_, value](const void* owner) {
+        return static_cast<const Owner*>(owner)->*m == value ? Value() : inner(owner);
+      };
+      return *this;
+    }
     Row& Required() {
       key_->info.required = true;
       return *this;

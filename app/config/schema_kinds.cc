@@ -70,6 +70,7 @@ std::vector<NamedKind> TransformKinds() {
       {"brightness", {"RandomBrightness", "random_brightness"}},
       {"contrast", {"RandomContrast", "random_contrast"}},
       {"lighting", {"pca_noise"}},
+      {"gaussian_noise", {"GaussianNoise", "RandomGaussianNoise"}},
       {"random_erasing", {"RandomErasing", "cutout"}},
       {"trivial_augment", {"TrivialAugmentWide", "TrivialAugment", "trivialaugment"}},
       {"rand_augment", {"RandAugment", "randaugment", "auto_augment", "AutoAugment"}},

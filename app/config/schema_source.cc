@@ -88,10 +88,11 @@ void AddParams(bool of_cells, Section<SourceConfig>* section) {
 Section<SourceConfig> SourceSection(bool validation) {
   using C = SourceConfig;
   std::vector<std::string> sources, help, tables;
+  std::vector<std::string> others;  // than tables
   for (const io::SourceKind* kind : SourcesOfConfigurations()) {
     sources.push_back(kind->name);
     help.push_back(kind->help);
-    if (kind->is_table) tables.push_back(kind->name);
+    (kind->is_table ? tables : others).push_back(kind->name);
   }
   std::vector<std::string> with_transforms = sources;
   if (validation) with_transforms.emplace_back();
@@ -100,6 +101,23 @@ Section<SourceConfig> SourceSection(bool validation) {
   source.Choices(sources, help).Help("what kind of data").Also({"type", "dataset"});
   validation ? source.Default("") : source.Required();
   AddParams(/*of_cells=*/false, &s);
+  s.Add("label", &C::label)
+      .QuietDefault(validation ? "" : "given")
+      .Choices({"given", "image"},
+               {"the labels of the data", "an image of the same size, its pixels from 0 to 1"})
+      .OnlyFor("source", sources)
+      .Help(validation ? "what the net is to answer; by default as in data.train"
+                       : "what the net is to answer; image: the example's own image, as an "
+                         "autoencoder does, the one in `targets`, or that in the label's column")
+      .Also({"target", "class_mode"});
+  s.Add("targets", &C::targets)
+      .QuietDefault("")
+      .OnlyFor("source", others)
+      .IsPath()
+      .Help(
+          "with label: image, folder of the images, each with the path of its example's file; "
+          "without, each image is its own")
+      .Also({"target_path", "targets_dir"});
   if (validation) {
     s.Add("split", &C::holdout)
         .Default(0)

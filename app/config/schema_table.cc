@@ -123,7 +123,7 @@ const std::vector<Key>& Schema() {
         .Help("seed of all random numbers")
         .Also({"random_seed", "manual_seed", "rng_seed"});
     s.Add("task", &Config::task)
-        .Default({})
+        .QuietDefault("")
         .Help(
             "what is learned, where losses alone do not tell: classification, multilabel, "
             "regression, image_to_image; "

@@ -96,7 +96,8 @@ void ModelRun::ForEach(const OnRow& on_row, const std::function<void(int64_t)>& 
         for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
           for (size_t k = 0; k < row.size(); ++k)
             row[k] = values[k].data() + i * (values[k].size() / rows);
-          on_row(batch.index[i], row, io::PointMap());
+          on_row(batch.index[i], row,
+                 batch.maps.empty() ? io::PointMap() : batch.maps[i].Inverse());
         }
         on_batch(batch.count);
       },

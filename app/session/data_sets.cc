@@ -46,6 +46,7 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
 
 std::optional<int64_t> DataSets::CountClasses() {
   const config::SourceConfig& c = config().data.train;
+  if (c.label == "image") return std::nullopt;
   int64_t classes = 0;
   const io::SourceKind* const kind = io::Sources().Find(c.source);
   if (kind && kind->is_table) {
@@ -83,7 +84,9 @@ const config::SourceConfig& DataSets::ConfigOf(bool validation) const {
 }
 
 Kwargs DataSets::ParamsOf(bool validation) const {
-  Kwargs kwargs = SourceParams(ConfigOf(validation), session_.net, class_names_);
+  const config::SourceConfig& c = ConfigOf(validation);
+  const std::string& label = c.label.empty() ? config().data.train.label : c.label;
+  Kwargs kwargs = SourceParams(c, session_.net, class_names_, label == "image");
   if (IsTable(ConfigOf(validation)))
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;
@@ -179,7 +182,8 @@ void DataSets::WarnOfUnreadColumns(const config::SourceConfig& c) const {
 // same values.
 void DataSets::CompleteTable() {
   table_params_ = training_->found();
-  const std::vector<std::string> targets = Targets(session_);
+  std::vector<std::string> targets = Targets(session_);
+  if (config().data.train.label == "image") targets.clear();  // are no numbers
   CheckTargets(targets);
   const bool standardizes = config().data.train.normalize == "auto";
   const bool fills =

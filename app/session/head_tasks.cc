@@ -33,12 +33,12 @@ std::vector<std::unique_ptr<tasks::Task>> TasksOf(const SessionView& session,
       tasks::HeadsOf(net.symbol, shapes.complete ? shapes.outputs : std::vector<TShape>());
   for (tasks::Head& head : heads) head.facts = FactsOf(head.label, heads, class_names, data);
   std::erase_if(heads, [](const tasks::Head& head) { return head.label.empty(); });
-  return tasks::TasksOf(heads, session.config().task.value_or(""));
+  return tasks::TasksOf(heads, session.config().task);
 }
 
 void CheckTask(const SessionView& session) {
-  if (!session.config().task) return;
-  const std::string& name = *session.config().task;
+  const std::string& name = session.config().task;
+  if (name.empty()) return;
   try {
     const auto all = TasksOf(session);
     const tasks::TaskKind& kind = *tasks::Tasks().Find(name);

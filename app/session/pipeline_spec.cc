@@ -125,6 +125,10 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
     if (field && !field->internal && field->type != "path" && !given)
       kwargs.emplace_back(key, value);
   }
+  for (const auto& param : source_params) {
+    if (with_labels && (param.first == "label" || param.first == "targets"))
+      kwargs.push_back(param);
+  }
   if (with_labels && !classes.empty() && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
   if (!with_labels && kind.Parameter("labels")) kwargs.emplace_back("labels", "False");
@@ -133,7 +137,7 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
 
 Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) const {
   static constexpr std::string_view kOfLabels[] = {"label_fields", "label_delim", "classes",
-                                                   "field_classes"};
+                                                   "field_classes", "image_labels"};
   Kwargs kwargs{{"path", file == "-" ? "/dev/stdin" : file}};
   bool root = false, images = false;
   for (const auto& [key, value] : source_params) {
@@ -183,8 +187,9 @@ bool PipelineSpec::HoldsOut() const {
 
 PipelineSpec PipelineSpec::WithoutPaths() const {
   PipelineSpec spec = *this;
-  std::erase_if(spec.source_params,
-                [](const auto& param) { return param.first == "path" || param.first == "root"; });
+  std::erase_if(spec.source_params, [](const auto& param) {
+    return param.first == "path" || param.first == "root" || param.first == "targets";
+  });
   return spec;
 }
 
@@ -264,6 +269,7 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
     kwargs.emplace_back("label_name", model.labels[0].name);
   io::PipelineParam param;
   param.Init(kwargs, "data");
+  param.maps = true;
   param.Feed(device);
   auto iter = io::NewPipeline(runtime, std::move(source), transforms, param);
   for (const DataDesc& desc : iter->provide_data()) {

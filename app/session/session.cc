@@ -245,10 +245,13 @@ TrainOptions Session::MakeTrainOptions() const {
   o.modes.group2ctx = places_;
   o.model.class_names = class_names();
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
-  o.model.pipeline = PipelineSpec{sets_.ConfigOf(validates).source, sets_.ParamsOf(validates),
-                                  iters_.Transforms(validates),     o.metrics,
-                                  config().data.exact_decode,       config().data.bits,
-                                  config().task.value_or("")}
+  o.model.pipeline = PipelineSpec{sets_.ConfigOf(validates).source,
+                                  sets_.ParamsOf(validates),
+                                  iters_.Transforms(validates),
+                                  o.metrics,
+                                  config().data.exact_decode,
+                                  config().data.bits,
+                                  config().task}
                          .ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   if (const auto& training = sets_.opened(false)) o.model.train_data = io::Fingerprint(*training);

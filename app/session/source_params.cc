@@ -24,8 +24,9 @@ std::optional<std::string> FieldShape(const config::Column& column,
 
 // Inputs of the net are data; all others are labels: those of losses, and those that only metrics
 // read.
-void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* kwargs) {
-  std::vector<std::string> data, labels, shapes, images;
+void AddColumns(const config::SourceConfig& c, const config::Net& net, bool label_images,
+                Kwargs* kwargs) {
+  std::vector<std::string> data, labels, shapes, images, targets;
   for (const config::Column& column : c.columns) {
     const bool input =
         std::any_of(net.inputs.begin(), net.inputs.end(),
@@ -33,9 +34,11 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, Kwargs* k
     for (const std::string& name : column.columns)
       (input ? data : labels).push_back(format("{}={}", column.input, name));
     if (IsImage(column, net.inputs)) images.push_back(column.input);
+    if (!input && label_images) targets.push_back(column.input);
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
   if (!images.empty()) kwargs->emplace_back("picture_fields", params::Print(images));
+  if (!targets.empty()) kwargs->emplace_back("image_labels", params::Print(targets));
   kwargs->emplace_back("data_fields", params::Print(data));
   kwargs->emplace_back("label_fields", params::Print(labels));
   kwargs->emplace_back("field_shapes", params::Print(shapes));
@@ -56,16 +59,19 @@ bool IsTable(const config::SourceConfig& c) {
 }
 
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
-                    const std::vector<std::string>& classes) {
+                    const std::vector<std::string>& classes, bool label_images) {
   const io::SourceKind& kind = *io::Sources().Find(c.source);
   Kwargs kwargs = Given(c);
-  if (kind.is_table) AddColumns(c, net, &kwargs);
+  if (kind.is_table) AddColumns(c, net, label_images, &kwargs);
   if (!classes.empty() && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
   const auto position = [&kind](const auto& param) { return kind.Parameter(param.first); };
   std::stable_sort(kwargs.begin(), kwargs.end(), [&](const auto& one, const auto& other) {
     return position(one) < position(other);
   });
+  if (!label_images || kind.is_table) return kwargs;
+  kwargs.emplace_back("label", "image");
+  if (!c.targets.empty()) kwargs.emplace_back("targets", c.targets);
   return kwargs;
 }
 

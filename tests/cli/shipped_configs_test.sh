@@ -35,7 +35,7 @@ shipped() { # FILE ARGUMENT...
 }
 train() { echo "data.train.path=$1"; }
 val() { echo "data.val.path=$1"; }
-for net in mlp lenet; do shipped mnist/$net.yaml "$(train mnist)" "$(val mnist)"; done
+for net in mlp lenet denoise; do shipped mnist/$net.yaml "$(train mnist)" "$(val mnist)"; done
 shipped cifar/resnet20.yaml "$(train cifar10)" "$(val cifar10)"
 # Its number of classes is known without the files.
 expect 0 plan "$source_dir/configs/cifar/resnet20.yaml" data.train.path=absent data.val.path=absent

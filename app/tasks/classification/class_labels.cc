@@ -14,7 +14,8 @@ std::optional<std::vector<int64_t>> CountsOf(const io::Source& source, const std
   const std::vector<io::FieldSpec>& fields = source.label_fields();
   const auto field = std::find_if(fields.begin(), fields.end(),
                                   [&](const io::FieldSpec& f) { return f.name == label; });
-  if (field == fields.end() || field->shape.Size() != 1) return std::nullopt;
+  if (field == fields.end() || field->kind != io::FieldKind::kValues || field->shape.Size() != 1)
+    return std::nullopt;
   std::vector<int64_t> counts(static_cast<size_t>(classes));
   io::Sample sample;
   for (int64_t i = 0; i < source.size(); ++i) {

@@ -36,7 +36,8 @@ const std::vector<detail::TransformEntry>& TransformEntries() {
     std::vector<detail::TransformEntry> all;
     for (const auto family :
          {detail::ResizeTransforms, detail::RandomTransforms, detail::WarpTransforms,
-          detail::ColourTransforms, detail::AugmentTransforms, detail::ErasingTransforms}) {
+          detail::ColourTransforms, detail::NoiseTransforms, detail::AugmentTransforms,
+          detail::ErasingTransforms}) {
       for (detail::TransformEntry& entry : family()) all.push_back(std::move(entry));
     }
     return all;
@@ -182,8 +183,8 @@ size_t Augmenter::fixed() const {
 }
 
 Augmenter::Steps Augmenter::Begin(int height, int width, RandomStream random, size_t first,
-                                  size_t last) const {
-  Steps steps{CropResize::Whole(height, width), first, last, random};
+                                  size_t last, const ImagePart& part) const {
+  Steps steps{CropResize::Whole(height, width), first, last, random, part};
   while (steps.next < last && transforms_[steps.next]->Fold(&steps.crop, &steps.random))
     ++steps.next;
   return steps;
@@ -200,8 +201,9 @@ CropResize Augmenter::Run(const Steps& steps, const Image** from, Frame* frame, 
     if (!as_is) {
       io::Apply(crop, **from, *frame, scratch);
       std::swap(*image, *scratch);
+      steps.part.Moves(crop.Map());
     }
-    transforms_[next++]->Apply(image, scratch, &random);
+    transforms_[next++]->Apply(image, scratch, &random, steps.part);
     *from = image;
     *frame = WholeOf(*image);
     crop = CropResize::Whole(image->height, image->width);
@@ -217,6 +219,7 @@ void Augmenter::ToImage(const Steps& steps, const Image& from, const Frame& fram
   const CropResize crop = Run(steps, &at, &shown, image, scratch);
   io::Apply(crop, *at, shown, scratch);
   std::swap(*image, *scratch);
+  steps.part.Moves(crop.Map());
 }
 
 // Calls write(crop, image, frame) with the last crop-resize and the image it applies to.
@@ -231,6 +234,7 @@ bool Augmenter::RunTo(const Steps& steps, const Image& from, const Frame& frame,
     return false;
   }
   write(crop, *at, shown);
+  steps.part.Moves(crop.Map());
   return true;
 }
 

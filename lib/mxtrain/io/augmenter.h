@@ -53,7 +53,7 @@ class MXTRAIN_API Augmenter {
   // Output [C, H, W] for images of the given [C, H, W], or of unknown rank if they differ. Throws
   // kConfig if the output would differ from image to image.
   TShape OutputShape(const TShape& input) const;
-  // Whether pixels go into the batch unchanged.
+  // Whether pixels go into the batch unchanged, and points with them.
   bool keeps_pixels() const { return transforms_.empty(); }
 
   // How the transforms `first` to `last` apply to an image of this size: a crop-resize, then those
@@ -62,9 +62,12 @@ class MXTRAIN_API Augmenter {
     CropResize crop;
     size_t next, last;
     RandomStream random;
+    ImagePart part = {};
   };
-  Steps Begin(int height, int width, RandomStream random, size_t first, size_t last) const;
-  // Applies it, to pixels. `from` may be *image; *scratch is reusable memory.
+  Steps Begin(int height, int width, RandomStream random, size_t first, size_t last,
+              const ImagePart& part = {}) const;
+  // Applies it, to pixels, and adds what it does to points to the map of its part. `from` may be
+  // *image; *scratch is reusable memory.
   void ToImage(const Steps& steps, const Image& from, const Frame& frame, Image* image,
                Image* scratch) const;
   // Applies it, to values [C, height, width], or to pixels [height, width, C] still to be

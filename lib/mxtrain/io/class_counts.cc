@@ -16,7 +16,8 @@ size_t FindLabel(const Source& source, std::string_view label) {
                          ? labels.begin()
                          : std::find_if(labels.begin(), labels.end(),
                                         [&](const FieldSpec& f) { return f.name == label; });
-  if (found == labels.end() || found->shape.Size() != 1 || !source.class_names().empty())
+  if (found == labels.end() || found->kind != FieldKind::kValues || found->shape.Size() != 1 ||
+      !source.class_names().empty())
     Throw(ErrorKind::kConfig, "the data have no classes to count");
   return static_cast<size_t>(found - labels.begin());
 }

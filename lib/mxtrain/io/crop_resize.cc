@@ -455,6 +455,14 @@ bool CropResize::Resize(int new_height, int new_width, const Resampling& resampl
   return true;
 }
 
+PointMap CropResize::Map() const {
+  const double sx = double(grid_width) / box.width, sy = double(grid_height) / box.height;
+  PointMap map{sx, 0, -sx * box.x - window.x, 0, sy, -sy * box.y - window.y};
+  if (mirrored) map.xx = -map.xx, map.x0 = window.width - map.x0;
+  if (upside_down) map.yy = -map.yy, map.y0 = window.height - map.y0;
+  return map;
+}
+
 Box CropResize::Needed() const {
   if (!resized()) return box;
   const auto part = [](int box_begin, int box_size, int grid, int begin, int size, int* from,

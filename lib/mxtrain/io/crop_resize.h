@@ -6,6 +6,7 @@
 
 #include "mxtrain/base/pixel_levels.h"
 #include "mxtrain/io/image.h"
+#include "mxtrain/io/point_map.h"
 
 namespace mxtrain::io {
 
@@ -45,6 +46,8 @@ struct MXTRAIN_API CropResize {
   bool Resize(int new_height, int new_width, const Resampling& resampling);
   // The part of the box that the window depends on, plus a margin.
   Box Needed() const;
+  // From points of the whole image to those of the result.
+  PointMap Map() const;
   // The smallest factor by which the image may be reduced beforehand without being enlarged here.
   double MinScale() const;
 

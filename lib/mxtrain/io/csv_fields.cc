@@ -48,31 +48,36 @@ CsvField NamedColumns(const NamedField& given, bool label, bool image, const She
     Throw(ErrorKind::kConfig, "csv: the images '{}' need one column of paths, not {}", field.name,
           field.width);
   }
+  field.image = image;
   field.words = image || (label && field.width == 1);
   return field;
 }
 
 CsvFields PlanNamedColumns(const CsvParam& param, const Sheet& sheet) {
   CsvFields planned;
-  std::vector<std::string> images = param.picture_fields;
+  std::vector<std::string> images = param.picture_fields, targets = param.image_labels;
   for (const bool label : {false, true}) {
     const char* parameter = label ? "label_fields" : "data_fields";
     for (const NamedField& given :
          GroupByField(label ? param.label_fields : param.data_fields, parameter)) {
-      const bool image = !label && std::erase(images, given.name) > 0;
+      const bool image = std::erase(label ? targets : images, given.name) > 0;
       CsvField field = NamedColumns(given, label, image, sheet);
       if (!image) {
         planned.Add(std::move(field), WantedShape(param, given.name), given.name.c_str(),
                     sheet.file);
         continue;
       }
-      planned.data.push_back({field.name, FieldKind::kImage, TShape()});
+      (label ? planned.labels : planned.data).push_back({field.name, FieldKind::kImage, TShape()});
       planned.fields.push_back(std::move(field));
     }
   }
   if (!images.empty()) {
     Throw(ErrorKind::kConfig, "csv: picture_fields names '{}', which is not in data_fields",
           images[0]);
+  }
+  if (!targets.empty()) {
+    Throw(ErrorKind::kConfig, "csv: image_labels names '{}', which is not in label_fields",
+          targets[0]);
   }
   return planned;
 }
@@ -103,7 +108,9 @@ CsvFields PlanAllColumns(const CsvParam& param, const Sheet& sheet) {
 
 void CheckLabelDelim(const CsvParam& param, const std::vector<CsvField>& fields) {
   const auto is_label = [](const CsvField& field) { return field.label; };
-  const auto is_one = [](const CsvField& field) { return field.label && field.width == 1; };
+  const auto is_one = [](const CsvField& field) {
+    return field.label && field.width == 1 && !field.image;
+  };
   if (!param.label_delim.empty() && std::ranges::any_of(fields, is_label) &&
       std::ranges::none_of(fields, is_one)) {
     Throw(ErrorKind::kConfig, "csv: label_delim = '{}' needs a label of one column",

@@ -61,8 +61,9 @@ class CsvSource final : public Source {
   }
   std::span<const float> LabelOf(int64_t index, size_t position, Sample*) const override {
     for (const CsvField& field : fields_.fields) {
-      if (field.label && position-- == 0)
-        return {field.numbers.data() + static_cast<size_t>(index) * field.width, field.width};
+      if (!field.label || position-- > 0) continue;
+      if (field.image) break;
+      return {field.numbers.data() + static_cast<size_t>(index) * field.width, field.width};
     }
     return {};
   }
@@ -81,7 +82,7 @@ class CsvSource final : public Source {
                              : format("{}:{}", sheet_.file, sheet_.lines[row]);
   }
   std::string FileOf(int64_t index) const override {
-    const auto images = [](const CsvField& field) { return !field.paths.empty(); };
+    const auto images = [](const CsvField& field) { return field.image && !field.label; };
     if (std::count_if(fields_.fields.begin(), fields_.fields.end(), images) != 1) return "";
     return std::find_if(fields_.fields.begin(), fields_.fields.end(), images)
         ->paths[static_cast<size_t>(index)];
@@ -177,7 +178,7 @@ class CsvSource final : public Source {
       if (field.words) {
         const std::string_view cell = cells[field.columns[0]];
         // Blanks in quotes are part of a path, but not of a class.
-        field.cells.push_back(field.label ? Trim(cell, kBlanksInQuotes) : cell);
+        field.cells.push_back(field.image ? cell : Trim(cell, kBlanksInQuotes));
         continue;
       }
       for (const size_t column : field.columns)
@@ -210,7 +211,7 @@ class CsvSource final : public Source {
 
   void NoteMissing(const Sheet& sheet, const CsvField& field, size_t row, size_t column,
                    std::string_view cell) {
-    if (param_.missing == CsvParam::kError && !field.label && field.words) {
+    if (param_.missing == CsvParam::kError && field.image) {
       Throw(ErrorKind::kData, "{}: the path is empty; missing: drop skips such rows",
             sheet.Place(sheet.lines[row], column));
     }
@@ -231,7 +232,7 @@ class CsvSource final : public Source {
   // Converts the text in a field's column to paths or numbers.
   void FinishWords(CsvField* field) {
     if (!field->words) return;
-    if (!field->label) {
+    if (field->image) {
       MakePaths(field);
     } else if (label_sets_ && class_names_.empty()) {
       NumberLabelSets(field);

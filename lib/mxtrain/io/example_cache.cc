@@ -6,8 +6,10 @@ namespace {
 
 int64_t BytesOf(const CachedExample& example) {
   size_t bytes = sizeof example;
-  for (const Image& image : example.images)
-    bytes += sizeof image + image.pixels.size() + 2 * image.deep.size();
+  for (const auto* images : {&example.images, &example.targets}) {
+    for (const Image& image : *images)
+      bytes += sizeof image + image.pixels.size() + 2 * image.deep.size();
+  }
   for (const auto* fields : {&example.data, &example.labels}) {
     for (const std::vector<float>& values : *fields)
       bytes += sizeof values + values.size() * sizeof(float);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/internal/point_labels.h"
 
 namespace mxtrain::io {
 namespace {
@@ -62,9 +63,13 @@ void ReleaseLarge(LoaderScratch* scratch) {
   };
   release(&scratch->image);
   release(&scratch->spare);
-  for (Image& image : scratch->example.images) release(&image);
-  for (FieldValue& value : scratch->sample.data) {
-    if (value.encoded.capacity() > kKept) std::string().swap(value.encoded);
+  for (auto* images : {&scratch->example.images, &scratch->example.targets}) {
+    for (Image& image : *images) release(&image);
+  }
+  for (auto* fields : {&scratch->sample.data, &scratch->sample.labels}) {
+    for (FieldValue& value : *fields) {
+      if (value.encoded.capacity() > kKept) std::string().swap(value.encoded);
+    }
   }
 }
 
@@ -73,11 +78,10 @@ void ReleaseLarge(LoaderScratch* scratch) {
 ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
                              const std::vector<TransformSpec>& transforms,
                              const LoaderOptions& options)
-    : source_(std::move(source)), options_(options) {
+    : source_(std::move(source)), options_(options), maps_points_(options.maps) {
   const std::vector<FieldSpec>& fields = source_->data_fields();
   if (std::any_of(fields.begin(), fields.end(), IsImageField)) {
-    augmenter_ = std::make_unique<Augmenter>(transforms, ChannelsOf(fields, options.channels));
-    if (options.bits > 8) augmenter_->RequireDeep();
+    MakeAugmenters(transforms);
   } else if (!transforms.empty()) {
     Throw(ErrorKind::kConfig, "transforms work on images, but the data are numbers: remove '{}'",
           transforms[0].name);
@@ -91,19 +95,50 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
     if (IsImageField(field) && !field.shape.has_rank()) cheap_ = false;
   }
   for (const FieldSpec& field : source_->label_fields()) {
-    if (IsImageField(field))
-      Throw(ErrorKind::kConfig, "the label '{}' is an image; labels are numbers", field.name);
-    label_shapes_.push_back(options.soft_labels.classes > 0 ? TShape{options.soft_labels.classes}
-                                                            : field.shape);
-    if (options.soft_labels.classes > 0 && field.shape.Size() != 1) {
-      Throw(ErrorKind::kConfig,
-            "the label '{}' is {}; only the number of a class becomes a distribution over classes",
-            field.name, field.shape.ToString());
-    }
+    label_shapes_.push_back(LabelShape(field));
+    if (IsImageField(field) && !field.shape.has_rank()) cheap_ = false;
+    maps_points_ = maps_points_ || field.kind == FieldKind::kPoints;
   }
   if (options.cache_bytes > 0 && augmenter_)
     cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
   if (augmenter_) whole_ = std::vector<std::atomic<bool>>(static_cast<size_t>(source_->size()));
+}
+
+void ExampleLoader::MakeAugmenters(const std::vector<TransformSpec>& transforms) {
+  const std::vector<FieldSpec>&data = source_->data_fields(), &labels = source_->label_fields();
+  const int channels = ChannelsOf(data, options_.channels);
+  first_image_ =
+      static_cast<size_t>(std::find_if(data.begin(), data.end(), IsImageField) - data.begin());
+  augmenter_ = std::make_unique<Augmenter>(transforms, channels);
+  if (options_.bits > 8) augmenter_->RequireDeep();
+  if (std::none_of(labels.begin(), labels.end(), IsImageField)) return;
+  std::vector<TransformSpec> unscaled = transforms;
+  std::erase_if(unscaled, [](const TransformSpec& spec) { return spec.name == "normalize"; });
+  unscaled_ = std::make_unique<Augmenter>(unscaled, channels);
+}
+
+TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
+  const int classes = options_.soft_labels.classes;
+  if (field.kind == FieldKind::kValues) {
+    if (classes > 0 && field.shape.Size() != 1) {
+      Throw(ErrorKind::kConfig,
+            "the label '{}' is {}; only the number of a class becomes a distribution over classes",
+            field.name, field.shape.ToString());
+    }
+    return classes > 0 ? TShape{classes} : field.shape;
+  }
+  const char* const what = IsImageField(field) ? "an image" : "points of an image";
+  if (!augmenter_) {
+    Throw(ErrorKind::kConfig, "the label '{}' is {}, but the data are numbers", field.name, what);
+  }
+  if (classes > 0) {
+    Throw(ErrorKind::kConfig,
+          "the label '{}' is {}; only the number of a class becomes a distribution over classes",
+          field.name, what);
+  }
+  if (IsImageField(field)) return data_shapes_[first_image_];
+  CheckPointSpec(field);
+  return field.shape;
 }
 
 TShape ExampleLoader::DataShape(size_t data_field) const {
@@ -150,6 +185,25 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
   }
   if (first.empty()) Throw(ErrorKind::kData, "no image could be read; the first: {}", unreadable);
   return {augmenter_->channels(), size.height, size.width};
+}
+
+ExampleLoader::ImageField ExampleLoader::DataImage(size_t data_field, PointMap* map) const {
+  const bool first = data_field == first_image_;
+  return {source_->data_fields()[data_field],
+          *augmenter_,
+          first,
+          /*is_target=*/false,
+          options_.pixels,
+          first && maps_points_ ? map : nullptr};
+}
+
+ExampleLoader::ImageField ExampleLoader::TargetImage(size_t label_field) const {
+  return {source_->label_fields()[label_field],
+          *unscaled_,
+          /*is_first=*/false,
+          /*is_target=*/true,
+          /*as_pixels=*/false,
+          nullptr};
 }
 
 bool ExampleLoader::WritesPixels(size_t data_field) const {
@@ -214,28 +268,35 @@ std::optional<Refusal> ExampleLoader::LoadSample(bool to_end, const RandomStream
                                                  int64_t row, const BatchPointers& to,
                                                  LoaderScratch* scratch) const {
   const Sample& sample = scratch->sample;
+  scratch->map = PointMap();
   for (size_t i = 0; i < sample.data.size(); ++i) {
-    if (auto refusal = LoadField(source_->data_fields()[i], sample.data[i], to_end, random,
-                                 DataPlace(i, row, to), scratch))
-      return refusal;
+    const FieldSpec& spec = source_->data_fields()[i];
+    const Place place = DataPlace(i, row, to);
+    auto refusal =
+        IsImageField(spec)
+            ? LoadImage(DataImage(i, &scratch->map), sample.data[i], to_end, random, place, scratch)
+            : CopyNumbers(spec, sample.data[i].values, place.shape, place.numbers());
+    if (refusal) return refusal;
   }
   for (size_t i = 0; i < sample.labels.size(); ++i) {
-    if (auto refusal =
-            LoadLabel(source_->label_fields()[i], sample.labels[i].values, LabelPlace(i, row, to)))
-      return refusal;
+    const FieldSpec& spec = source_->label_fields()[i];
+    const Place place = LabelPlace(i, row, to);
+    auto refusal = IsImageField(spec)
+                       ? LoadImage(TargetImage(i), sample.labels[i], to_end, random, place, scratch)
+                       : LoadLabel(spec, sample.labels[i].values, scratch->map, place);
+    if (refusal) return refusal;
   }
+  if (to.maps) to.maps[row] = scratch->map;
   return std::nullopt;
 }
 
-std::optional<Refusal> ExampleLoader::LoadField(const FieldSpec& spec, const FieldValue& value,
-                                                bool to_end, const RandomStream& random, Place to,
-                                                LoaderScratch* scratch) const {
-  if (IsImageField(spec)) return LoadImage(spec, value, to_end, random, to, scratch);
-  return CopyNumbers(spec, value.values, to.shape, to.numbers());
-}
-
 std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
-                                                std::span<const float> values, Place to) const {
+                                                std::span<const float> values, const PointMap& map,
+                                                Place to) const {
+  if (spec.kind == FieldKind::kPoints) {
+    const TShape& image = data_shapes_[first_image_];
+    return WritePoints(spec, values, map, image[1], image[2], to.numbers());
+  }
   const SoftLabels& soft = options_.soft_labels;
   if (soft.classes == 0) return CopyNumbers(spec, values, to.shape, to.numbers());
   float label = 0;
@@ -250,64 +311,82 @@ std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
   return std::nullopt;
 }
 
-// Runs the transforms up to `last`; the pixels are in scratch->image.
-std::optional<Refusal> ExampleLoader::Decode(const FieldSpec& spec, const FieldValue& value,
+// Begins the transforms up to `last`; the pixels are in scratch->image.
+std::optional<Refusal> ExampleLoader::Decode(const ImageField& field, const FieldValue& value,
                                              bool to_end, const RandomStream& random, size_t last,
                                              LoaderScratch* scratch, Augmenter::Steps* steps,
                                              Frame* frame) const {
   Image* image = &scratch->image;
+  const Augmenter& augmenter = field.augmenter;
+  const ImagePart part{/*recolours=*/!field.is_target, field.map};
   if (!value.pixels.empty()) {
-    CopyPixels(spec, value.pixels, image);
-    ConvertChannels(augmenter_->channels(), image);
+    CopyPixels(field.spec, value.pixels, image);
+    ConvertChannels(augmenter.channels(), image);
     *frame = {image->height, image->width, {0, 0, image->height, image->width}, 1};
-    *steps = augmenter_->Begin(image->height, image->width, random, 0, last);
-    return std::nullopt;
+    *steps = augmenter.Begin(image->height, image->width, random, 0, last, part);
+    return CompareSize(field, {image->height, image->width}, &scratch->shown);
   }
   DecodeOptions options;
-  options.channels = augmenter_->channels();
+  options.channels = augmenter.channels();
   options.exact = options_.exact_decode;
   options.bits = options_.bits;
   options.to_end = to_end;
   options.part = [&](int height, int width) {
-    *steps = augmenter_->Begin(height, width, random, 0, last);
+    *steps = augmenter.Begin(height, width, random, 0, last, part);
     return DecodeOptions::Part{steps->crop.Needed(), steps->crop.MinScale()};
   };
   scratch->bytes += static_cast<int64_t>(value.encoded.size());
   if (auto refusal = scratch->decoder.Decode(value.encoded, options, image, frame)) return refusal;
-  *steps = augmenter_->Begin(frame->height, frame->width, random, 0, last);
-  return std::nullopt;
+  *steps = augmenter.Begin(frame->height, frame->width, random, 0, last, part);
+  return CompareSize(field, {frame->height, frame->width}, &scratch->shown);
 }
 
-std::optional<Refusal> ExampleLoader::WriteImage(const Augmenter::Steps& steps, const Image& from,
+// A target has the size of the first image, `shown`.
+std::optional<Refusal> ExampleLoader::CompareSize(const ImageField& field, const ImageSize& size,
+                                                  ImageSize* shown) const {
+  if (field.is_first) *shown = size;
+  if (!field.is_target || (size.height == shown->height && size.width == shown->width))
+    return std::nullopt;
+  return Refusal{format("the image has {}x{} pixels, but its target '{}' has {}x{}", shown->width,
+                        shown->height, field.spec.name, size.width, size.height)};
+}
+
+std::optional<Refusal> ExampleLoader::WriteImage(const ImageField& field,
+                                                 const Augmenter::Steps& steps, const Image& from,
                                                  const Frame& frame, Place to,
                                                  LoaderScratch* scratch) const {
   const ImageSize size{static_cast<int>(to.shape[1]), static_cast<int>(to.shape[2])};
   Image *image = &scratch->image, *spare = &scratch->spare;
-  const bool fits =
-      options_.pixels ? augmenter_->ToPixels(steps, from, frame, size, image, spare, to.pixels())
-                      : augmenter_->ToPlanes(steps, from, frame, size, image, spare, to.numbers());
+  const Augmenter& augmenter = field.augmenter;
+  const bool fits = field.as_pixels
+                        ? augmenter.ToPixels(steps, from, frame, size, image, spare, to.pixels())
+                        : augmenter.ToPlanes(steps, from, frame, size, image, spare, to.numbers());
   if (fits) return std::nullopt;
   return Refusal{format("the image has {}x{} pixels, expected {}x{}", image->width, image->height,
                         size.width, size.height)};
 }
 
-std::optional<Refusal> ExampleLoader::LoadImage(const FieldSpec& spec, const FieldValue& value,
+std::optional<Refusal> ExampleLoader::LoadImage(const ImageField& field, const FieldValue& value,
                                                 bool to_end, const RandomStream& random, Place to,
                                                 LoaderScratch* scratch) const {
-  if (!value.pixels.empty() && augmenter_->keeps_pixels() && spec.shape[0] == to.shape[0]) {
-    if (options_.pixels) {
+  const TShape& shape = field.spec.shape;
+  const Augmenter& augmenter = field.augmenter;
+  if (!value.pixels.empty() && augmenter.keeps_pixels() && shape == to.shape) {
+    const ImageSize size{static_cast<int>(shape[1]), static_cast<int>(shape[2])};
+    if (auto refusal = CompareSize(field, size, &scratch->shown)) return refusal;
+    if (field.as_pixels) {
       std::copy(value.pixels.begin(), value.pixels.end(), to.pixels());
     } else {
-      augmenter_->ToPlanes(value.pixels, to.numbers());
+      augmenter.ToPlanes(value.pixels, to.numbers());
     }
     return std::nullopt;
   }
   Augmenter::Steps steps{{}, 0, 0, random};
   Frame frame;
   if (auto refusal =
-          Decode(spec, value, to_end, random, augmenter_->size(), scratch, &steps, &frame))
+          Decode(field, value, to_end, random, augmenter.size(), scratch, &steps, &frame))
     return refusal;
-  return WriteImage(steps, scratch->image, frame, to, scratch);
+  return WriteImage(field, steps, scratch->image, frame, to, scratch);
 }
 
 // Prepares an example for the cache: after the leading non-random transforms. Reuses *example's
@@ -317,26 +396,37 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, bool to_end,
                                               CachedExample* example) const {
   example->images.resize(sample.data.size());
   example->data.resize(sample.data.size());
+  example->targets.resize(sample.labels.size());
   example->labels.resize(sample.labels.size());
-  for (size_t i = 0; i < sample.data.size(); ++i) {
-    const FieldSpec& spec = source_->data_fields()[i];
-    Image& cached = example->images[i];
-    std::vector<float>& numbers = example->data[i];
-    if (!IsImageField(spec)) {
-      numbers.assign(sample.data[i].values.begin(), sample.data[i].values.end());
-      continue;
-    }
+  example->map = PointMap();
+  const auto prepare = [&](const ImageField& field, const FieldValue& value,
+                           Image* cached) -> std::optional<Refusal> {
     const RandomStream none(0, 0, 0);
     Augmenter::Steps steps{{}, 0, 0, none};
     Frame frame;
-    if (auto refusal = Decode(spec, sample.data[i], to_end, none, augmenter_->fixed(), scratch,
-                              &steps, &frame))
+    if (auto refusal =
+            Decode(field, value, to_end, none, augmenter_->fixed(), scratch, &steps, &frame))
       return refusal;
-    augmenter_->ToImage(steps, scratch->image, frame, &scratch->image, &scratch->spare);
-    cached = scratch->image;
+    field.augmenter.ToImage(steps, scratch->image, frame, &scratch->image, &scratch->spare);
+    *cached = scratch->image;
+    return std::nullopt;
+  };
+  for (size_t i = 0; i < sample.data.size(); ++i) {
+    const FieldValue& value = sample.data[i];
+    if (!IsImageField(source_->data_fields()[i])) {
+      example->data[i].assign(value.values.begin(), value.values.end());
+    } else if (auto refusal = prepare(DataImage(i, &example->map), value, &example->images[i])) {
+      return refusal;
+    }
   }
-  for (size_t i = 0; i < sample.labels.size(); ++i)
-    example->labels[i].assign(sample.labels[i].values.begin(), sample.labels[i].values.end());
+  for (size_t i = 0; i < sample.labels.size(); ++i) {
+    const FieldValue& value = sample.labels[i];
+    if (!IsImageField(source_->label_fields()[i])) {
+      example->labels[i].assign(value.values.begin(), value.values.end());
+    } else if (auto refusal = prepare(TargetImage(i), value, &example->targets[i])) {
+      return refusal;
+    }
+  }
   return std::nullopt;
 }
 
@@ -345,31 +435,40 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
                                                  const BatchPointers& to,
                                                  LoaderScratch* scratch) const {
   const RandomStream random(options_.seed, epoch, index);
+  scratch->map = example.map;
+  const auto write = [&](const ImageField& field, const Image& cached, Place place) {
+    const auto steps =
+        field.augmenter.Begin(cached.height, cached.width, random, field.augmenter.fixed(),
+                              field.augmenter.size(), {!field.is_target, field.map});
+    const Frame frame{cached.height, cached.width, {0, 0, cached.height, cached.width}, 1};
+    return WriteImage(field, steps, cached, frame, place, scratch);
+  };
   for (size_t i = 0; i < example.images.size(); ++i) {
     const Place place = DataPlace(i, row, to);
-    const Image& cached = example.images[i];
     if (!IsImageField(source_->data_fields()[i])) {
       std::copy(example.data[i].begin(), example.data[i].end(), place.numbers());
-      continue;
+    } else if (auto refusal = write(DataImage(i, &scratch->map), example.images[i], place)) {
+      return refusal;
     }
-    const auto steps = augmenter_->Begin(cached.height, cached.width, random, augmenter_->fixed(),
-                                         augmenter_->size());
-    const Frame frame{cached.height, cached.width, {0, 0, cached.height, cached.width}, 1};
-    if (auto refusal = WriteImage(steps, cached, frame, place, scratch)) return refusal;
   }
   for (size_t i = 0; i < example.labels.size(); ++i) {
-    if (auto refusal =
-            LoadLabel(source_->label_fields()[i], example.labels[i], LabelPlace(i, row, to)))
-      return refusal;
+    const FieldSpec& spec = source_->label_fields()[i];
+    const Place place = LabelPlace(i, row, to);
+    auto refusal = IsImageField(spec) ? write(TargetImage(i), example.targets[i], place)
+                                      : LoadLabel(spec, example.labels[i], scratch->map, place);
+    if (refusal) return refusal;
   }
+  if (to.maps) to.maps[row] = scratch->map;
   return std::nullopt;
 }
 
 void ExampleLoader::Clear(int64_t row, const BatchPointers& to) const {
   for (size_t i = 0; i < data_shapes_.size(); ++i)
     std::memset(DataPlace(i, row, to).begin, 0, static_cast<size_t>(RowBytes(i)));
-  for (size_t i = 0; i < label_shapes_.size(); ++i)
-    std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), 0.0f);
+  for (size_t i = 0; i < label_shapes_.size(); ++i) {
+    const bool points = source_->label_fields()[i].kind == FieldKind::kPoints;
+    std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), points ? kNoPoint : 0);
+  }
 }
 
 void ExampleLoader::CopyRow(int64_t from, int64_t to, const BatchPointers& rows) const {
@@ -381,6 +480,7 @@ void ExampleLoader::CopyRow(int64_t from, int64_t to, const BatchPointers& rows)
     std::copy_n(LabelPlace(i, from, rows).numbers(), label_shapes_[i].Size(),
                 LabelPlace(i, to, rows).numbers());
   }
+  if (rows.maps) rows.maps[to] = rows.maps[from];
 }
 
 }  // namespace mxtrain::io

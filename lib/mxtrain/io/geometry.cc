@@ -9,6 +9,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/core/ocl.hpp>
 #include <opencv2/imgproc.hpp>
+#include <utility>
 
 #include "mxtrain/base/error.h"
 
@@ -75,8 +76,19 @@ bool CoverAtLeast(int height, int width, const char* owner, CropResize* crop) {
   return crop->Resize(static_cast<int>(new_height), static_cast<int>(new_width), kAuto);
 }
 
-void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from,
-          Image* to) {
+// Coordinates of Affine count from the center of the first pixel. The linear part of every warp is
+// invertible.
+PointMap Affine::Map(int height, int width) const {
+  const double cx = width / 2.0, cy = height / 2.0;
+  const double determinant = matrix[0][0] * matrix[1][1] - matrix[0][1] * matrix[1][0];
+  const PointMap inverse{matrix[1][1] / determinant,  -matrix[0][1] / determinant, cx,
+                         -matrix[1][0] / determinant, matrix[0][0] / determinant,  cy};
+  return PointMap::Shift(-cx - shift[0], -cy - shift[1]).Then(inverse);
+}
+
+void Warp(const Affine& affine, bool nearest, const Outside& outside, Image* image,
+          Image* scratch) {
+  const Image& from = *image;
   constexpr int kLongest = SHRT_MAX - 1;  // of OpenCV's remap
   if (std::max(from.height, from.width) > kLongest) {
     Throw(ErrorKind::kConfig,
@@ -85,16 +97,17 @@ void Warp(const Affine& affine, bool nearest, const Outside& outside, const Imag
           from.width, from.height, kLongest);
   }
   KeepOpenCvToOneThread();
-  to->Resize(from.height, from.width, from.channels);
+  scratch->Resize(from.height, from.width, from.channels);
   const double cx = (from.width - 1) / 2.0, cy = (from.height - 1) / 2.0;
   const auto& m = affine.matrix;
   const cv::Matx23d inverse(m[0][0], m[0][1],
                             cx - m[0][0] * cx - m[0][1] * cy + affine.shift[0],  //
                             m[1][0], m[1][1], cy - m[1][0] * cx - m[1][1] * cy + affine.shift[1]);
-  cv::Mat result = View(*to);
-  cv::warpAffine(View(const_cast<Image&>(from)), result, inverse, result.size(),
+  cv::Mat result = View(*scratch);
+  cv::warpAffine(View(*image), result, inverse, result.size(),
                  (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP,
                  BorderOf(outside.mode), cv::Scalar::all(outside.value));
+  std::swap(*image, *scratch);
 }
 
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to) {

@@ -39,6 +39,16 @@ void CheckParam(const PipelineParam& param, const Source& source) {
   }
   if (param.channels == 2)
     Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
+  if (Mixes(param)) {
+    for (const FieldSpec& label : source.label_fields()) {
+      if (label.kind == FieldKind::kValues) continue;
+      Throw(ErrorKind::kConfig,
+            "mixup and cutmix mix the classes of two examples, but the label '{}' is {}: turn them "
+            "off",
+            label.name,
+            label.kind == FieldKind::kImage ? "an image" : "a list of points of one image");
+    }
+  }
   if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {
     Throw(
         ErrorKind::kConfig,
@@ -160,6 +170,7 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
                param.bits,
                CacheBytes(param),
                {param.soft_labels, param.label_smoothing},
+               param.maps,
                param.pixels && !Mixes(param) && param.bits == 8}),
       mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs},
              static_cast<uint64_t>(param.seed)),
@@ -200,6 +211,7 @@ void Pipeline::AddSlot() {
   for (const DataDesc& desc : label_)
     slot->label.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(),
                              "batch " + desc.name);
+  if (param_.maps) slot->maps.resize(static_cast<size_t>(param_.batch_size));
   ring_->AddSlot(std::move(slot));
 }
 
@@ -237,6 +249,7 @@ bool Pipeline::Next(DataBatch* batch) {
   batch->data.clear();
   batch->label.clear();
   batch->bad.clear();
+  batch->maps.clear();
   if (!ring_->plan()) Reset(0, 0);
   const bool more = Advance(batch);
   if (more && training()) CheckBad();
@@ -292,6 +305,8 @@ void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
   batch->label = slot->label;
   batch->index = slot->index;
   batch->count = static_cast<int64_t>(slot->index.size());
+  batch->maps = slot->maps;
+  if (param_.maps) batch->maps.resize(slot->index.size());
   batch->epoch = plan->epoch;
   batch->batch = slot->batch;
   std::sort(slot->bad.begin(), slot->bad.end(),

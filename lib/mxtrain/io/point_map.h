@@ -25,6 +25,11 @@ struct PointMap {
             next.xx * x0 + next.xy * y0 + next.x0, next.yx * xx + next.yy * yx,
             next.yx * xy + next.yy * yy,           next.yx * x0 + next.yy * y0 + next.y0};
   }
+  // The way back. An image that has lost an axis has none: then not finite.
+  PointMap Inverse() const {
+    const double d = xx * yy - xy * yx;
+    return {yy / d, -xy / d, (xy * y0 - yy * x0) / d, -yx / d, xx / d, (yx * x0 - xx * y0) / d};
+  }
   static PointMap Shift(double x, double y) { return {1, 0, x, 0, 1, y}; }
 };
 

@@ -27,8 +27,10 @@ class RandomStream {
                                     static_cast<uint64_t>(count) >>
                                 32);
   }
+  // As if `count` numbers of Uniform or Below had been drawn.
+  void Skip(int64_t count) { next_ += static_cast<uint64_t>(count); }
   bool Chance(double probability) { return Uniform() < probability; }
-  // Standard normal (Box-Muller).
+  // Standard normal (Box-Muller), of two uniform numbers.
   double Normal() {
     const double radius = std::sqrt(-2 * std::log(1 - double{Uniform()}));
     return radius * std::cos(2 * std::numbers::pi * double{Uniform()});

@@ -16,14 +16,22 @@
 namespace mxtrain::io {
 
 enum class FieldKind {
-  kImage,   // becomes [channels, height, width] after decoding and transforms
+  // Becomes [channels, height, width] after decoding and transforms. As a label it is a target: of
+  // the size of the first image of the data, moved as that by transforms, with values pixel / 255.
+  kImage,
   kValues,  // float32 of a fixed shape, used as is
+  // Labels only: a list of points of the first image of the data, each of `columns` numbers that
+  // begin with its place: x, y in pixels from the upper left corner of the image as it is shown, as
+  // in point_map.h. Transforms move them; one that leaves the image is dropped. Becomes float32
+  // [most, columns], with rows of -1 after the last point.
+  kPoints,
 };
 
 struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kValues;
-  // Of one example: () for a scalar; [C, H, W] of an image, of unknown rank if images differ.
+  // Of one example: () for a scalar; [C, H, W] of an image, of unknown rank if images differ;
+  // [most, columns] of points, of which an example has at most so many.
   TShape shape;
   std::optional<Standardization> units = std::nullopt;  // kValues: set if standardized
 };
@@ -34,7 +42,8 @@ struct FieldValue {
   std::string encoded;  // kImage: the bytes of a JPEG, PNG or BMP
   // kImage: a decoded image of the field's shape, channels interleaved (HWC).
   std::span<const uint8_t> pixels;
-  std::span<const float> values;  // kValues
+  // kValues; kPoints: [points, columns] of as many points as the record has.
+  std::span<const float> values;
 };
 
 struct Sample {
@@ -52,8 +61,8 @@ class MXTRAIN_API Source {
   // Fills *sample, reusing its memory. Throws kFileSystem or kData for an unreadable record, which
   // the caller treats as a bad example.
   virtual void Read(int64_t index, Sample* sample) const = 0;
-  // The values of one label, without reading images where the source can; *scratch is reusable
-  // memory. `position`: among label_fields(). Views and errors as of Read.
+  // The values of one label, none of an image, without reading images where the source can;
+  // *scratch is reusable memory. `position`: among label_fields(). Views and errors as of Read.
   virtual std::span<const float> LabelOf(int64_t index, size_t position, Sample* scratch) const {
     Read(index, scratch);
     return scratch->labels[position].values;

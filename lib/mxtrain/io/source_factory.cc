@@ -8,6 +8,7 @@
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/example_files.h"
+#include "mxtrain/io/image_targets.h"
 #include "mxtrain/io/internal/holdout_source.h"
 
 namespace mxtrain::io {
@@ -22,12 +23,15 @@ SourceTable& TheSources() {
   return sources;
 }
 
-// Removes the holdout parameters from `kwargs`.
-HoldoutParam TakeHoldout(Kwargs* kwargs) {
-  const auto ours = std::stable_partition(kwargs->begin(), kwargs->end(), [](const auto& item) {
-    return !item.first.starts_with("holdout");
+// Removes the parameters of Param from `kwargs`.
+template <typename Param>
+Param Take(Kwargs* kwargs) {
+  const std::vector<FieldInfo> fields = Param::Describe();
+  const auto ours = std::stable_partition(kwargs->begin(), kwargs->end(), [&](const auto& item) {
+    return std::none_of(fields.begin(), fields.end(),
+                        [&](const FieldInfo& field) { return field.name == item.first; });
   });
-  HoldoutParam param;
+  Param param;
   param.Init(Kwargs(ours, kwargs->end()), "data");
   kwargs->erase(ours, kwargs->end());
   return param;
@@ -94,9 +98,15 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
           DidYouMean(kind, names), join(names, ", "));
   }
   Kwargs own = kwargs;
-  const HoldoutParam holdout = TakeHoldout(&own);
+  const auto holdout = Take<HoldoutParam>(&own);
+  const auto targets = Take<TargetsParam>(&own);
   std::unique_ptr<Source> whole = found->make(own);
   RequireText(*whole, own);
+  if (targets.label == TargetsParam::kImage) {
+    whole = NewImageTargets(std::move(whole), targets.targets, RootOf(own));
+  } else if (!targets.targets.empty()) {
+    Throw(ErrorKind::kConfig, "targets = '{}' needs label = image", targets.targets);
+  }
   if (holdout.holdout == 0 && holdout.holdout_folds == 0) return whole;
   std::vector<int64_t> indices = HoldoutIndices(*whole, holdout, RootOf(own));
   return NewSubset(std::move(whole), std::move(indices));

@@ -100,9 +100,9 @@ void RegisterSources(SourceTable& sources);
   extern "C" void mxtrain_source_##id(::mxtrain::io::SourceTable&); \
   extern "C" void mxtrain_source_##id(::mxtrain::io::SourceTable& sources)
 
-// Besides its own parameters every kind takes those of HoldoutParam (holdout_source.h). Throws
-// kConfig for an unknown kind (with the nearest known one) or parameter, and what the source itself
-// throws.
+// Besides its own parameters every kind takes those of HoldoutParam (holdout_source.h) and
+// TargetsParam (image_targets.h). Throws kConfig for an unknown kind (with the nearest known one)
+// or parameter, and what the source itself throws.
 MXTRAIN_API std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs);
 
 // The kind of data at a path (- for stdin), and how to open it: the first that is certain of it;

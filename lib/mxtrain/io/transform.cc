@@ -7,10 +7,12 @@
 
 namespace mxtrain::io::detail {
 
-void CropResizeTransform::Apply(Image* image, Image* scratch, RandomStream* random) const {
+void CropResizeTransform::Apply(Image* image, Image* scratch, RandomStream* random,
+                                const ImagePart& part) const {
   CropResize crop = CropResize::Whole(image->height, image->width);
   MXTRAIN_ASSERT(Fold(&crop, random));
   io::Apply(crop, *image, {image->height, image->width, crop.box, 1}, scratch);
+  part.Moves(crop.Map());
   std::swap(*image, *scratch);
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One step on an image's pixels: a pure function of the image and of the example's random numbers.
+// Steps that move pixels apply to every part of an example that has coordinates (images, targets,
+// points), steps on their values to the images of its data alone (point_map.h).
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/image.h"
+#include "mxtrain/io/point_map.h"
 #include "mxtrain/io/random_stream.h"
 
 namespace mxtrain::io {
@@ -29,10 +32,11 @@ class Transform {
   // Merges this step into a crop-resize, drawing what Apply would. Returns false, changing and
   // drawing nothing, if Apply must be called instead.
   virtual bool Fold(CropResize* /*crop*/, RandomStream* /*random*/) const { return false; }
-  // Replaces *image; *scratch is reusable memory that may be swapped with it. Throws kConfig, as
-  // Fold and OutputSize, if the result would exceed the limits of decoded images (image.h): to the
-  // pipeline such an image is a bad example.
-  virtual void Apply(Image* image, Image* scratch, RandomStream* random) const = 0;
+  // Replaces *image; *scratch is reusable memory that may be swapped with it. Draws the same count
+  // of numbers whatever the part. Throws kConfig, as Fold and OutputSize, if the result would
+  // exceed the limits of decoded images (image.h): to the pipeline such an image is a bad example.
+  virtual void Apply(Image* image, Image* scratch, RandomStream* random,
+                     const ImagePart& part) const = 0;
   virtual ImageSize OutputSize(ImageSize input) const = 0;
 };
 
@@ -52,7 +56,8 @@ namespace detail {
 // A step that can be merged into any crop-resize that is not resized yet.
 class CropResizeTransform : public Transform {
  public:
-  void Apply(Image* image, Image* scratch, RandomStream* random) const override;
+  void Apply(Image* image, Image* scratch, RandomStream* random,
+             const ImagePart& part) const override;
 };
 
 // The families of transforms.
@@ -64,6 +69,7 @@ std::vector<TransformEntry> ResizeTransforms();   // resize, center_crop
 std::vector<TransformEntry> RandomTransforms();   // flip, random_crop, random_resized_crop
 std::vector<TransformEntry> WarpTransforms();     // rotate, scale, aspect, shear
 std::vector<TransformEntry> ColourTransforms();   // brightness, contrast, saturation, hue, lighting
+std::vector<TransformEntry> NoiseTransforms();    // gaussian_noise
 std::vector<TransformEntry> AugmentTransforms();  // trivial_augment, rand_augment
 std::vector<TransformEntry> ErasingTransforms();  // random_erasing
 

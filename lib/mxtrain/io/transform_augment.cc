@@ -4,7 +4,6 @@
 // torchvision's: TrivialAugmentWide and RandAugment.
 #include <cmath>
 #include <numbers>
-#include <utility>
 
 #include "mxtrain/io/internal/geometry.h"
 #include "mxtrain/io/internal/pixels.h"
@@ -73,17 +72,22 @@ constexpr MagnitudeRanges kRandom = {{Operation::kIdentity},
                                      {Operation::kAutoContrast},
                                      {Operation::kEqualize}};
 
+bool MovesPixels(Operation operation) {
+  return operation >= Operation::kShearX && operation <= Operation::kRotate;
+}
+
 struct Filling {
   uint8_t value;
   bool nearest;
 };
 
-void Perform(Operation operation, double magnitude, const Filling& filling, Image* image,
-             Image* scratch) {
+void Perform(Operation operation, double magnitude, const Filling& filling, const ImagePart& part,
+             Image* image, Image* scratch) {
   const auto warp = [&](const Affine& affine) {
-    Warp(affine, filling.nearest, {Outside::kConstant, filling.value}, *image, scratch);
-    std::swap(*image, *scratch);
+    Warp(affine, filling.nearest, {Outside::kConstant, filling.value}, image, scratch);
+    part.Moves(affine.Map(image->height, image->width));
   };
+  if (!part.recolours && !MovesPixels(operation)) return;
   const double angle = magnitude * std::numbers::pi / 180;
   switch (operation) {
     case Operation::kIdentity:
@@ -172,10 +176,11 @@ class TrivialAugment final : public Augment {
  public:
   explicit TrivialAugment(const TrivialAugmentParam& param)
       : Augment({static_cast<uint8_t>(param.fill), param.interpolation == kNearest}) {}
-  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
+  void Apply(Image* image, Image* scratch, RandomStream* random,
+             const ImagePart& part) const override {
     const auto bin = static_cast<int>(random->Below(kBins));
     const Drawn drawn = Draw(kTrivial, bin, random);
-    Perform(drawn.operation, drawn.magnitude, filling_, image, scratch);
+    Perform(drawn.operation, drawn.magnitude, filling_, part, image, scratch);
   }
 };
 
@@ -185,12 +190,13 @@ class RandAugment final : public Augment {
       : Augment({static_cast<uint8_t>(param.fill), param.interpolation == kNearest}),
         n_(param.n),
         bin_(param.magnitude) {}
-  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
+  void Apply(Image* image, Image* scratch, RandomStream* random,
+             const ImagePart& part) const override {
     for (int i = 0; i < n_; ++i) {
       Drawn drawn = Draw(kRandom, bin_, random);
       if (drawn.operation == Operation::kTranslateX) drawn.magnitude *= image->width;
       if (drawn.operation == Operation::kTranslateY) drawn.magnitude *= image->height;
-      Perform(drawn.operation, drawn.magnitude, filling_, image, scratch);
+      Perform(drawn.operation, drawn.magnitude, filling_, part, image, scratch);
     }
   }
 

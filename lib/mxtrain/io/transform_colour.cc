@@ -49,12 +49,14 @@ double DrawFactor(double amount, RandomStream* random) {
   return random->Uniform(std::max(0.0, 1 - amount), 1 + amount);
 }
 
+// `Kind::kDraws`: how many numbers it draws.
 template <typename Param, typename Kind>
 class Colouring final : public Transform {
  public:
   explicit Colouring(const Param& param) : param_(param) {}
   bool draws() const override { return true; }
-  void Apply(Image* image, Image*, RandomStream* random) const override {
+  void Apply(Image* image, Image*, RandomStream* random, const ImagePart& part) const override {
+    if (!part.recolours) return random->Skip(Kind::kDraws);
     Kind::Apply(param_, image, random);
   }
   ImageSize OutputSize(ImageSize input) const override { return input; }
@@ -64,18 +66,21 @@ class Colouring final : public Transform {
 };
 
 struct Brightness {
+  static constexpr int64_t kDraws = 1;
   static void Apply(const AmountParam& param, Image* image, RandomStream* random) {
     Stretch(DrawFactor(param.amount, random), 0, image);
   }
 };
 
 struct Contrast {
+  static constexpr int64_t kDraws = 1;
   static void Apply(const AmountParam& param, Image* image, RandomStream* random) {
     ScaleContrast(DrawFactor(param.amount, random), image);
   }
 };
 
 struct Saturation {
+  static constexpr int64_t kDraws = 1;
   static void Apply(const AmountParam& param, Image* image, RandomStream* random) {
     ScaleSaturation(DrawFactor(param.amount, random), image);
   }
@@ -83,6 +88,7 @@ struct Saturation {
 
 // A rotation of the two colour axes of YIQ, as in MXNet; luma is unchanged.
 struct Hue {
+  static constexpr int64_t kDraws = 1;
   static void Apply(const HueParam& param, Image* image, RandomStream* random) {
     constexpr double kToYiq[3][3] = {
         {0.299, 0.587, 0.114}, {0.596, -0.274, -0.321}, {0.211, -0.523, 0.311}};
@@ -109,6 +115,7 @@ struct Hue {
 // classification with deep convolutional neural networks", 2012): the eigenvectors of ImageNet's
 // pixels, each by its eigenvalue and a normal number.
 struct Lighting {
+  static constexpr int64_t kDraws = 6;
   static void Apply(const LightingParam& param, Image* image, RandomStream* random) {
     constexpr double kValues[3] = {55.46, 4.794, 1.148};  // for pixels of 0 .. 255
     constexpr double kVectors[3][3] = {

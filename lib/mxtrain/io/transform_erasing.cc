@@ -34,7 +34,7 @@ class RandomErasing final : public Transform {
         aspect_(detail::ParseRange(param.aspect, "random_erasing", "aspect", 0.001, 1000)) {}
 
   bool draws() const override { return true; }
-  void Apply(Image* image, Image*, RandomStream* random) const override {
+  void Apply(Image* image, Image*, RandomStream* random, const ImagePart& part) const override {
     if (!random->Chance(param_.p)) return;
     constexpr int kTries = 10;
     for (int i = 0; i < kTries; ++i) {
@@ -46,12 +46,16 @@ class RandomErasing final : public Transform {
       if (h < 1 || w < 1 || h > image->height || w > image->width) continue;
       const auto y = static_cast<int>(random->Below(image->height - h + 1)),
                  x = static_cast<int>(random->Below(image->width - w + 1));
+      if (!part.recolours) return SkipNoise(int64_t{h} * w * image->channels, random);
       return Erase({y, x, h, w}, image, random);
     }
   }
   ImageSize OutputSize(ImageSize input) const override { return input; }
 
  private:
+  void SkipNoise(int64_t numbers, RandomStream* random) const {
+    if (param_.noise) random->Skip(numbers);
+  }
   void Erase(const Box& box, Image* image, RandomStream* random) const {
     for (int y = box.y; y < box.y + box.height; ++y) {
       uint8_t* row = image->row(y) + box.x * image->channels;

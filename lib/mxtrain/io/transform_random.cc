@@ -68,17 +68,20 @@ class RandomCrop final : public detail::CropResizeTransform {
     crop->Crop(Place(crop->height(), crop->width(), random));
     return true;
   }
-  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
-    if (pad_ == 0) return CropResizeTransform::Apply(image, scratch, random);
+  void Apply(Image* image, Image* scratch, RandomStream* random,
+             const ImagePart& part) const override {
+    if (pad_ == 0) return CropResizeTransform::Apply(image, scratch, random, part);
     CropResize crop = CropResize::Whole(image->height, image->width);
     CoverAtLeast(size_.height - 2 * pad_, size_.width - 2 * pad_, "random_crop", &crop);
     if (crop.resized()) {
       io::Apply(crop, *image, {image->height, image->width, crop.box, 1}, scratch);
       std::swap(*image, *scratch);
+      part.Moves(crop.Map());
     }
-    CopyBox(*image, Place(image->height, image->width, random), static_cast<uint8_t>(fill_),
-            scratch);
+    const Box box = Place(image->height, image->width, random);
+    CopyBox(*image, box, static_cast<uint8_t>(fill_), scratch);
     std::swap(*image, *scratch);
+    part.Moves(PointMap::Shift(-box.x, -box.y));
   }
   ImageSize OutputSize(ImageSize) const override { return {size_.height, size_.width}; }
 

@@ -67,14 +67,15 @@ class Warping final : public Transform {
         nearest_(param.interpolation == kNearest) {}
 
   bool draws() const override { return true; }
-  void Apply(Image* image, Image* scratch, RandomStream* random) const override {
+  void Apply(Image* image, Image* scratch, RandomStream* random,
+             const ImagePart& part) const override {
     const bool chosen = random->Chance(p_);
     const double drawn = random->Uniform(range_.low, range_.high);
     if (!chosen) return;
     Affine affine;
     Kind::Fill(drawn, affine.matrix);
-    Warp(affine, nearest_, outside_, *image, scratch);
-    std::swap(*image, *scratch);
+    Warp(affine, nearest_, outside_, image, scratch);
+    part.Moves(affine.Map(image->height, image->width));
   }
   ImageSize OutputSize(ImageSize input) const override { return input; }
 

@@ -21,7 +21,14 @@ class FeatureSource final : public io::Source {
       : examples_(std::move(examples)), label_fields_(examples_->label_fields()) {
     for (size_t i = 0; i < cut.names.size(); ++i)
       data_fields_.push_back({cut.names[i], io::FieldKind::kValues, shapes[i]});
-    for (size_t i = 0; i < labels.size(); ++i) label_fields_[i].name = labels[i].name;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      io::FieldSpec& field = label_fields_[i];
+      field.name = labels[i].name;
+      if (field.kind == io::FieldKind::kValues) continue;
+      const TShape& batch = labels[i].shape;  // targets and points are in it as they are used
+      field.kind = io::FieldKind::kValues;
+      field.shape = TShape(std::span(batch.begin() + 1, static_cast<size_t>(batch.ndim() - 1)));
+    }
     for (const auto* fields : {&data_fields_, &label_fields_}) {
       for (const io::FieldSpec& field : *fields) numbers_ += field.shape.Size();
     }

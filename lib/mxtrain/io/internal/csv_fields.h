@@ -24,11 +24,12 @@ std::vector<std::string> ValuesOf(const std::vector<std::string>& items, const c
 std::vector<double> NumbersOf(const std::vector<std::string>& items, const char* parameter,
                               const std::string& field, size_t columns);
 
-// The columns of one field and their contents: numbers, or text if `words`.
+// The columns of one field and their contents: numbers, or text if `words`, which are paths of
+// images if `image`.
 struct CsvField {
   std::string name;
   std::vector<size_t> columns = {};
-  bool label = false, words = false;
+  bool label = false, words = false, image = false;
   std::vector<std::string_view> cells = {};  // if words: one per row
   size_t width = 0;                          // numbers per row
   std::vector<float> numbers = {};

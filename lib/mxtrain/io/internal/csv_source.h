@@ -18,7 +18,7 @@ struct CsvParam : Parameter<CsvParam> {
   enum Missing { kError, kMean, kDrop };
   std::string path, data_csv, label_csv, root, label_delim, delimiter, key;
   std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields,
-      classes, field_classes, field_means, field_stds;
+      image_labels, classes, field_classes, field_means, field_stds;
   int missing;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
@@ -36,6 +36,10 @@ struct CsvParam : Parameter<CsvParam> {
         .Default({})
         .Internal()
         .Help("with data_fields: those whose one column holds image paths");
+    f.Add("image_labels", &CsvParam::image_labels)
+        .Default({})
+        .Internal()
+        .Help("with label_fields: those whose one column holds image paths");
     f.Add("data_fields", &CsvParam::data_fields)
         .Default({})
         .Internal()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Loads one example from its source into a row of a batch: read, decode, augment, write. Private to
-// io.
+// Loads one example from its source into a row of a batch: read, decode, augment, write. All images
+// of an example draw the same random numbers; what these do to the first one also happens to
+// targets, which are images of its size, and to points. Private to io.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ struct LoaderOptions {
   int bits = 8;               // see DecodeOptions
   int64_t cache_bytes = 0;    // memory limit of the cache of decoded examples; 0: no cache
   SoftLabels soft_labels;
+  bool maps = false;    // BatchPointers::maps are filled
   bool pixels = false;  // images, of 8 bits, are written as 8-bit pixels [H, W, C], not normalized
 };
 
@@ -35,6 +37,7 @@ struct LoaderOptions {
 struct BatchPointers {
   std::vector<void*> data;
   std::vector<float*> labels;
+  PointMap* maps = nullptr;  // of each row: from its first image to what is in the batch
 };
 
 // Reusable memory of a thread.
@@ -43,6 +46,8 @@ struct LoaderScratch {
   ImageDecoder decoder;
   Image image, spare;
   CachedExample example;
+  ImageSize shown;    // the first image, before transforms
+  PointMap map;       // from it to what is in the batch, if that is asked for
   int64_t bytes = 0;  // of encoded images read since the owner's last reset
 };
 
@@ -78,6 +83,8 @@ class ExampleLoader {
 
  private:
   TShape DataShape(size_t data_field) const;
+  TShape LabelShape(const FieldSpec& field) const;
+  void MakeAugmenters(const std::vector<TransformSpec>& transforms);
   TShape CommonShape(size_t data_field) const;
   // A row of a field's array.
   struct Place {
@@ -86,6 +93,15 @@ class ExampleLoader {
     float* numbers() const { return static_cast<float*>(begin); }
     uint8_t* pixels() const { return static_cast<uint8_t*>(begin); }
   };
+  // An image of an example: of the data, or a target.
+  struct ImageField {
+    const FieldSpec& spec;
+    const Augmenter& augmenter;
+    bool is_first, is_target, as_pixels;
+    PointMap* map;  // null: not asked for
+  };
+  ImageField DataImage(size_t data_field, PointMap* map) const;
+  ImageField TargetImage(size_t label_field) const;
   bool WritesPixels(size_t data_field) const;
   int64_t RowBytes(size_t data_field) const;
   Place DataPlace(size_t data_field, int64_t row, const BatchPointers& to) const;
@@ -95,27 +111,31 @@ class ExampleLoader {
   std::optional<Refusal> LoadCached(const CachedExample& example, int64_t index, int64_t epoch,
                                     int64_t row, const BatchPointers& to,
                                     LoaderScratch* scratch) const;
-  std::optional<Refusal> Decode(const FieldSpec& spec, const FieldValue& value, bool to_end,
+  std::optional<Refusal> Decode(const ImageField& field, const FieldValue& value, bool to_end,
                                 const RandomStream& random, size_t last, LoaderScratch* scratch,
                                 Augmenter::Steps* steps, Frame* frame) const;
+  std::optional<Refusal> CompareSize(const ImageField& field, const ImageSize& size,
+                                     ImageSize* shown) const;
   std::optional<Refusal> Prepare(const Sample& sample, bool to_end, LoaderScratch* scratch,
                                  CachedExample* example) const;
   std::optional<Refusal> LoadSample(bool to_end, const RandomStream& random, int64_t row,
                                     const BatchPointers& to, LoaderScratch* scratch) const;
-  std::optional<Refusal> WriteImage(const Augmenter::Steps& steps, const Image& from,
-                                    const Frame& frame, Place to, LoaderScratch* scratch) const;
+  std::optional<Refusal> WriteImage(const ImageField& field, const Augmenter::Steps& steps,
+                                    const Image& from, const Frame& frame, Place to,
+                                    LoaderScratch* scratch) const;
+  // Numbers and points.
   std::optional<Refusal> LoadLabel(const FieldSpec& spec, std::span<const float> values,
-                                   Place to) const;
-  std::optional<Refusal> LoadField(const FieldSpec& spec, const FieldValue& value, bool to_end,
-                                   const RandomStream& random, Place to,
-                                   LoaderScratch* scratch) const;
-  std::optional<Refusal> LoadImage(const FieldSpec& spec, const FieldValue& value, bool to_end,
+                                   const PointMap& map, Place to) const;
+  std::optional<Refusal> LoadImage(const ImageField& field, const FieldValue& value, bool to_end,
                                    const RandomStream& random, Place to,
                                    LoaderScratch* scratch) const;
 
   std::shared_ptr<const Source> source_;
   LoaderOptions options_;
   std::unique_ptr<const Augmenter> augmenter_;  // null without images
+  std::unique_ptr<const Augmenter> unscaled_;   // the same without normalization; null: no targets
+  size_t first_image_ = 0;                      // of the data fields, if there are images
+  bool maps_points_ = false;                    // the map of the first image is asked for
   std::vector<TShape> data_shapes_, label_shapes_;
   bool cheap_ = false;
   std::unique_ptr<ExampleCache> cache_;

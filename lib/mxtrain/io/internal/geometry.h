@@ -54,6 +54,9 @@ bool CoverAtLeast(int height, int width, const char* owner, CropResize* crop);
 struct Affine {
   double matrix[2][2] = {{1, 0}, {0, 1}};
   double shift[2] = {0, 0};
+
+  // From points of an image of this size to those of the result.
+  PointMap Map(int height, int width) const;
 };
 // Pixels outside the image: `value`, the nearest edge pixel (aaa|abc|ccc), or the image mirrored at
 // its edge (cba|abc|cba).
@@ -62,8 +65,9 @@ struct Outside {
   Mode mode = kConstant;
   uint8_t value = 0;
 };
-// Bilinear, or nearest. Throws kConfig for an image with an edge above 32766.
-void Warp(const Affine& affine, bool nearest, const Outside& outside, const Image& from, Image* to);
+// Replaces *image, bilinear or nearest; *scratch is reusable memory. Throws kConfig for an image
+// with an edge above 32766.
+void Warp(const Affine& affine, bool nearest, const Outside& outside, Image* image, Image* scratch);
 // Copies a box that may extend beyond the image; pixels outside are `fill`.
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to);
 

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/image_targets.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/example_files.h"
+#include "mxtrain/io/image_formats.h"
+#include "mxtrain/io/internal/image_files.h"
+
+namespace mxtrain::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsImage(const FieldSpec& field) {
+  return field.kind == FieldKind::kImage;
+}
+
+class ImageTargets final : public Source {
+ public:
+  ImageTargets(std::shared_ptr<const Source> source, std::string folder, std::string root,
+               const std::string& label_name)
+      : source_(std::move(source)), folder_(std::move(folder)), root_(std::move(root)) {
+    notes_ = source_->notes();
+    warnings_ = source_->warnings();
+    losses_ = source_->losses();
+    const std::vector<FieldSpec>& data = source_->data_fields();
+    if (std::count_if(data.begin(), data.end(), IsImage) != 1)
+      Throw(ErrorKind::kConfig, "label = image: the examples do not have exactly one image each");
+    image_ = static_cast<size_t>(std::find_if(data.begin(), data.end(), IsImage) - data.begin());
+    labels_ = {{label_name, FieldKind::kImage, folder_.empty() ? data[image_].shape : TShape()}};
+    if (!folder_.empty()) CheckFolder();
+  }
+
+  int64_t size() const override { return source_->size(); }
+  const std::vector<FieldSpec>& data_fields() const override { return source_->data_fields(); }
+  const std::vector<FieldSpec>& label_fields() const override { return labels_; }
+  void Read(int64_t index, Sample* sample) const override {
+    source_->Read(index, sample);
+    sample->labels.resize(1);
+    FieldValue& target = sample->labels[0];
+    if (!folder_.empty()) {
+      target = FieldValue();
+      target.encoded = ReadImageFile(TargetOf(index));
+    } else {
+      target = sample->data[image_];
+    }
+  }
+  std::span<const float> LabelOf(int64_t, size_t, Sample*) const override { return {}; }
+  std::span<const float> Rests(int64_t index, bool label, size_t position) const override {
+    return label ? std::span<const float>() : source_->Rests(index, label, position);
+  }
+  std::string Name(int64_t index) const override { return source_->Name(index); }
+  std::string FileOf(int64_t index) const override { return source_->FileOf(index); }
+  std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
+  const std::vector<std::string>& class_names() const override { return no_classes_; }
+
+ private:
+  void CheckFolder() const {
+    std::error_code none;
+    if (!fs::is_directory(folder_, none))
+      Throw(ErrorKind::kFileSystem, "targets = '{}': there is no such folder", folder_);
+    if (size() > 0 && source_->FileOf(0).empty()) {
+      Throw(ErrorKind::kConfig,
+            "targets = '{}': the images are not files of their own, so no target has the name of "
+            "one; without targets each image is its own",
+            folder_);
+    }
+  }
+
+  std::string TargetOf(int64_t index) const {
+    const fs::path same = fs::path(folder_) / FileBelow(*source_, index, root_);
+    std::error_code none;
+    if (fs::exists(same, none)) return same.string();
+    for (const ImageFormatInfo& format : ImageFormats()) {
+      for (const std::string_view ending : format.endings) {
+        const fs::path other = fs::path(same).replace_extension(ending);
+        if (fs::exists(other, none)) return other.string();
+      }
+    }
+    Throw(ErrorKind::kData, "its target {} does not exist, nor with the ending of another image",
+          same.string());
+  }
+
+  const std::shared_ptr<const Source> source_;
+  const std::string folder_, root_;
+  size_t image_ = 0;  // of the data fields
+  std::vector<FieldSpec> labels_;
+  const std::vector<std::string> no_classes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> NewImageTargets(std::shared_ptr<const Source> source,
+                                        const std::string& folder, const std::string& root,
+                                        const std::string& label_name) {
+  return std::make_unique<ImageTargets>(std::move(source), folder, root, label_name);
+}
+
+}  // namespace mxtrain::io
