@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A task from outside the program: the centres of the objects in an image, as many as there are. Its
-// data, a metric and the task are here; the program linked with this file knows them in every
+// A task from outside the program: the centres of the objects in an image, as many as there are.
+// Its data, a metric and the task are here; the program linked with this file knows them in every
 // command.
 //
 // A line of the data is a JSON object: {"image": "a.png", "centres": [[x, y], ...]}, in pixels. A
@@ -49,7 +49,10 @@ struct CentresParam : Parameter<CentresParam> {
   bool labels;
   static void Declare(Fields<CentresParam>& f) {
     f.Add("path", &CentresParam::path).IsPath().Required().Help("file with an object per line");
-    f.Add("most", &CentresParam::most).Default(3).Range(1, 100).Help("centres of an image, at most");
+    f.Add("most", &CentresParam::most)
+        .Default(3)
+        .Range(1, 100)
+        .Help("centres of an image, at most");
     f.Add("labels", &CentresParam::labels).Default(true).Internal().Help("False: without centres");
   }
 };
@@ -144,7 +147,8 @@ namespace tasks {
 void DrawCross(const Centre& centre, io::Image* image) {
   for (int d = -2; d <= 2; ++d) {
     for (const auto& [x, y] : {std::pair{d, 0}, std::pair{0, d}}) {
-      const int column = static_cast<int>(centre.first) + x, row = static_cast<int>(centre.second) + y;
+      const int column = static_cast<int>(centre.first) + x,
+                row = static_cast<int>(centre.second) + y;
       if (column < 0 || row < 0 || column >= image->width || row >= image->height) continue;
       for (int c = 0; c < image->channels; ++c)
         image->pixels[static_cast<size_t>((row * image->width + column) * image->channels + c)] =
@@ -211,7 +215,9 @@ class Centres final : public HeadPrediction {
       text += format("{}({:.0f}, {:.0f})", text.empty() ? "" : "  ", x, y);
     return text.empty() ? "-" : text;
   }
-  std::vector<std::string> Cells() const override { return {std::to_string(centres_.size()), Text()}; }
+  std::vector<std::string> Cells() const override {
+    return {std::to_string(centres_.size()), Text()};
+  }
   Json ToJson() const override {
     Json list = Json::array();
     for (const auto& [x, y] : centres_) list.push_back({x, y});
