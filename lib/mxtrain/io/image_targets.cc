@@ -76,9 +76,14 @@ class ImageTargets final : public Source {
     std::error_code none;
     if (fs::exists(same, none)) return same.string();
     for (const ImageFormatInfo& format : ImageFormats()) {
-      for (const std::string_view ending : format.endings) {
-        const fs::path other = fs::path(same).replace_extension(ending);
-        if (fs::exists(other, none)) return other.string();
+      for (const std::string_view lower : format.endings) {
+        std::string upper(lower);
+        std::transform(upper.begin(), upper.end(), upper.begin(),
+                       [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+        for (const std::string_view ending : {lower, std::string_view(upper)}) {
+          const fs::path other = fs::path(same).replace_extension(ending);
+          if (fs::exists(other, none)) return other.string();
+        }
       }
     }
     Throw(ErrorKind::kData, "its target {} does not exist, nor with the ending of another image",
