@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <span>
 
 #include "app/inference/open_model.h"
 #include "app/inference/views.h"
@@ -51,6 +53,32 @@ bool IsMask(const std::map<std::string, Attrs>& attrs, const std::string& name,
          std::ranges::none_of(values, [](float value) { return std::isnan(value); });
 }
 
+// The examples of a source without its labels, whose form may not be that of the net's.
+class UnlabelledSource final : public io::Source {
+ public:
+  explicit UnlabelledSource(std::shared_ptr<const io::Source> source)
+      : source_(std::move(source)) {}
+  int64_t size() const override { return source_->size(); }
+  const std::vector<io::FieldSpec>& data_fields() const override { return source_->data_fields(); }
+  const std::vector<io::FieldSpec>& label_fields() const override { return none_; }
+  void Read(int64_t index, io::Sample* sample) const override {
+    source_->Read(index, sample);
+    sample->labels.clear();
+  }
+  std::span<const float> Rests(int64_t index, bool label, size_t position) const override {
+    return source_->Rests(index, label, position);
+  }
+  std::string Name(int64_t index) const override { return source_->Name(index); }
+  std::string FileOf(int64_t index) const override { return source_->FileOf(index); }
+  std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
+  const std::vector<std::string>& class_names() const override { return no_names_; }
+
+ private:
+  const std::shared_ptr<const io::Source> source_;
+  const std::vector<io::FieldSpec> none_;
+  const std::vector<std::string> no_names_;
+};
+
 }  // namespace
 
 ModelRun::ModelRun(Runtime& runtime, const Model& model, std::shared_ptr<const io::Source> source,
@@ -64,7 +92,8 @@ ModelRun::ModelRun(Runtime& runtime, const Model& model, std::shared_ptr<const i
   const int64_t batch = std::min(wanted, source_->size());
   // Views are created on the host.
   const Context batches_for = options.views.empty() ? options.device : Context::cpu();
-  iter_ = session::NewModelIter(runtime, source_, spec, info, batch, batches_for);
+  iter_ = session::NewModelIter(runtime, std::make_shared<UnlabelledSource>(source_), spec, info,
+                                batch, batches_for);
   if (!options.views.empty()) {
     auto views = std::make_unique<ViewsIter>(runtime, std::move(iter_), model.info.inputs[0].shape,
                                              options.views == "crops");

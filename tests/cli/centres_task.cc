@@ -17,7 +17,7 @@
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/metric/metric_table.h"
 
-namespace mxtrain {
+namespace mxtrain::tasks {
 namespace {
 
 using Centre = std::pair<float, float>;
@@ -141,9 +141,7 @@ class CentresFound final : public Metric {
 
 // --- task
 
-namespace tasks {
-
-// A cross of five pixels in red.
+// A cross of five pixels in red, or gray.
 void DrawCross(const Centre& centre, io::Image* image) {
   for (int d = -2; d <= 2; ++d) {
     for (const auto& [x, y] : {std::pair{d, 0}, std::pair{0, d}}) {
@@ -152,7 +150,9 @@ void DrawCross(const Centre& centre, io::Image* image) {
       if (column < 0 || row < 0 || column >= image->width || row >= image->height) continue;
       for (int c = 0; c < image->channels; ++c)
         image->pixels[static_cast<size_t>((row * image->width + column) * image->channels + c)] =
-            c == 0 ? 255 : 0;
+            image->channels == 1 ? 128
+            : c == 0             ? 255
+                                 : 0;
     }
   }
 }
@@ -223,7 +223,7 @@ class Centres final : public HeadPrediction {
     for (const auto& [x, y] : centres_) list.push_back({x, y});
     return {{"centres", list}};
   }
-  std::string Caption() const override { return format("{} centres", centres_.size()); }
+  std::string Caption() const override { return Counted(std::ssize(centres_), "centre"); }
   void DrawOn(io::Image* image) const override {
     for (const Centre& centre : centres_) DrawCross(centre, image);
   }
@@ -265,7 +265,7 @@ class CentresTask final : public Task {
   void Show(std::span<const float> label, const TShape&, report::SheetImage* shown) const override {
     const std::vector<Centre> centres = CentresIn(label);
     for (const Centre& centre : centres) DrawCross(centre, &shown->image);
-    shown->lines.push_back(format("{} centres", centres.size()));
+    shown->lines.push_back(Counted(std::ssize(centres), "centre"));
   }
   std::unique_ptr<Report> NewReport() const override {
     return std::make_unique<CentresReport>(head());
@@ -280,8 +280,6 @@ std::unique_ptr<Task> OpenCentres(const Head& head) {
   return fits ? std::make_unique<CentresTask>(head) : nullptr;
 }
 
-}  // namespace tasks
-
 [[maybe_unused]] const bool registered = [] {
   io::RegisterSource(io::SourceKindOf<CentresParam, NewCentresSource>(
       "centres", "images and the centres of their objects, a JSON object per line"));
@@ -289,14 +287,14 @@ std::unique_ptr<Task> OpenCentres(const Head& head) {
                   {},
                   [](const Kwargs&) { return std::make_unique<CentresFound>(); },
                   [] { return std::vector<FieldInfo>(); }});
-  tasks::TaskKind kind;
+  TaskKind kind;
   kind.name = "centres";
   kind.help = "the centres of the objects in an image";
   kind.by_name_only = true;
-  kind.open = tasks::OpenCentres;
-  tasks::RegisterTask(std::move(kind));
+  kind.open = OpenCentres;
+  RegisterTask(std::move(kind));
   return true;
 }();
 
 }  // namespace
-}  // namespace mxtrain
+}  // namespace mxtrain::tasks

@@ -105,5 +105,5 @@ holds "places are not moved back from the resize" sh -c 'head -1 stdout | grep -
 sed '/^task/d' centres.yaml >plain.yaml
 expect 0 train plain.yaml --out plain train.epochs=1
 expect 2 infer plain val
-says "'centres' gives (3, 2) for an example"
+says "'centres' gives [3, 2] for an example"
 finish

@@ -68,9 +68,10 @@ TEST_CASE("the task of a head follows from its loss and its shape; every form is
   named.facts.all_classes = {"a", "b", "c"};
   CHECK(KindOf(named) == "classification");
   // Of all kinds that are not chosen by name, one takes it.
-  for (const Head& head : {WithLoss(Kind::kSoftmax, {8, 3}), WithLoss(Kind::kLogistic, {8, 3, 4, 4}),
-                           WithLoss(Kind::kLinear, {8, 3, 4, 5}), WithLoss(Kind::kLinear, {8, 1}),
-                           WithoutLoss("softmax", {8, 3}), WithoutLoss("", {8, 3, 4, 4})}) {
+  for (const Head& head :
+       {WithLoss(Kind::kSoftmax, {8, 3}), WithLoss(Kind::kLogistic, {8, 3, 4, 4}),
+        WithLoss(Kind::kLinear, {8, 3, 4, 5}), WithLoss(Kind::kLinear, {8, 1}),
+        WithoutLoss("softmax", {8, 3}), WithoutLoss("", {8, 3, 4, 4})}) {
     int64_t takers = 0;
     for (const TaskKind& kind : Tasks().kinds())
       takers += !kind.by_name_only && kind.open(head) != nullptr ? 1 : 0;
@@ -80,8 +81,9 @@ TEST_CASE("the task of a head follows from its loss and its shape; every form is
 
 TEST_CASE("a task by name is taken where it fits, and must exist") {
   CHECK(KindOf(WithLoss(Kind::kLinear, {8, 1}), "classification") == "regression");
-  CHECK(test::MessageOf([] { KindOf(WithLoss(Kind::kLinear, {8, 1}), "regresion"); })
-            .find("there is no task 'regresion'; did you mean 'regression'?") == 0);
+  CHECK(test::MessageOf([] {
+          KindOf(WithLoss(Kind::kLinear, {8, 1}), "regresion");
+        }).find("there is no task 'regresion'; did you mean 'regression'?") == 0);
 }
 
 TEST_CASE("default metrics") {
@@ -103,8 +105,9 @@ TEST_CASE("a prediction of one class: text, cells, JSON, folders") {
   const auto p = predictor->Predict(scores, {});
   CHECK(p->Text() == "2 0.5000  ant 0.2500");  // of equal scores the first class
   CHECK(p->Cells() == Texts{"2", "0.5", "ant", "0.25"});
-  CHECK(p->ToJson().dump() ==
-        R"({"predictions":[{"class":"2","index":2,"score":0.5},{"class":"ant","index":0,"score":0.25}]})");
+  CHECK(
+      p->ToJson().dump() ==
+      R"({"predictions":[{"class":"2","index":2,"score":0.5},{"class":"ant","index":0,"score":0.25}]})");
   CHECK(p->Caption() == "2 0.500");
   CHECK(p->Folders(0.5) == Texts{"2"});
   CHECK(p->Folders(0.6).empty());
