@@ -55,7 +55,7 @@ class Eval final : public Command {
     arguments.Option("--batch", &batch_, "examples per batch").Positive();
     arguments
         .Option("--format", &format_,
-                "table; csv: one line per class; jsonl: everything, like --json")
+                "table; csv: one line per class or output; jsonl: everything, like --json")
         .OneOf({"table", "csv", "jsonl"})
         .ShowsDefault();
     arguments
@@ -121,10 +121,11 @@ class Eval final : public Command {
                                            console.logger()));
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::ImageReader reader(spec.transforms);
-    const Reports reports = ReportsOf(model, spec, size);
+    const Reports reports = ReportsOf(model, spec, *iter);
     for (const auto& [task, report] : reports) report->KeepImages(worst_, reader);
     std::optional<report::ResultFile> predictions;
-    if (!predictions_.empty()) OpenPredictions(&predictions.emplace(predictions_), reports);
+    if (!predictions_.empty())
+      OpenPredictions(&predictions.emplace(predictions_), reports, console);
     const LossReport losses(model.symbol);
     inference::FiniteCheck check;
     CatchSignals();
@@ -145,7 +146,7 @@ class Eval final : public Command {
       if (!one.report->empty()) filled.push_back(one);
     }
     const Json result = ToJson(model, values, examples, check.count(), filled);
-    WriteFiles(result, filled, check.count() == 0, console);
+    if (examples > 0) WriteFiles(result, filled, check.count() == 0, console);
     Print(result, model, values, filled);
     const int bad =
         inference::ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console.logger());
@@ -160,14 +161,28 @@ class Eval final : public Command {
   };
   // Of the losses with labels, one task after another.
   using Reports = std::vector<HeadReport>;
-  static Reports ReportsOf(const Model& model, const session::PipelineSpec& spec, int64_t batch) {
-    std::vector<tasks::Head> heads =
-        session::HeadsOf(model, spec, inference::OutputShapes(model, batch));
+  static Reports ReportsOf(const Model& model, const session::PipelineSpec& spec,
+                           const DataIter& iter) {
+    std::vector<tasks::Head> heads = session::HeadsOf(model, spec, ShapesOf(model, iter));
     std::erase_if(heads, [](const tasks::Head& head) { return !head.loss || head.label.empty(); });
     Reports reports;
     for (const auto& task : tasks::TasksOf(heads, spec.task))
       reports.push_back({task->kind(), task->NewReport()});
     return reports;
+  }
+
+  // Of the outputs, for a batch of the data; empty if they depend on more than that.
+  static std::vector<TShape> ShapesOf(const Model& model, const DataIter& iter) {
+    std::map<std::string, TShape> shapes;
+    const std::vector<std::string> arguments = model.symbol.ListArguments();
+    for (const auto& descs : {iter.provide_data(), iter.provide_label()}) {
+      for (const DataDesc& desc : descs) {
+        if (std::ranges::find(arguments, desc.name) != arguments.end())
+          shapes[desc.name] = desc.shape;
+      }
+    }
+    const Symbol::Shapes found = model.symbol.InferShape(shapes);
+    return found.complete ? found.outputs : std::vector<TShape>();
   }
 
   // Looks at the losses' outputs of each example. One without a batch axis, a sum over the batch,
@@ -237,7 +252,8 @@ class Eval final : public Command {
   }
 
   // One table: of the first task, of all its heads if they share the form of their lines.
-  void OpenPredictions(report::ResultFile* predictions, const Reports& reports) const {
+  void OpenPredictions(report::ResultFile* predictions, const Reports& reports,
+                       console::Console& console) const {
     if (reports.empty()) return;
     Reports own = OfTask(reports, reports.front().task);
     const bool shared = own.front().report->SharesLines();
@@ -245,6 +261,17 @@ class Eval final : public Command {
     for (const auto& [task, report] : own)
       report->WriteEach(
           {predictions, EachFormatOf(), own.size() > 1, report == own.front().report});
+    std::vector<std::string> others;
+    for (const HeadReport& one : reports) {
+      const bool written = std::ranges::any_of(
+          own, [&one](const HeadReport& other) { return other.report == one.report; });
+      if (!written) others.push_back(one.report->head().name);
+    }
+    if (!others.empty())
+      console.Message(LogLevel::kInfo,
+                      format("{} has no predictions of {}, whose lines have another form; `mxtrain "
+                             "infer` writes all",
+                             predictions_, join(others, ", ")));
   }
 
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,

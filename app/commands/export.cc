@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain export MODEL OUTPUT
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -53,16 +54,19 @@ class Export final : public Command {
     onnx_.Check(onnx);
     auto [runtime, model, only_batch, unread] =
         inference::OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console.log());
+    const int64_t batch = std::max<int64_t>(only_batch, 1);
     if (!model.info.pipeline.empty()) {
-      model.info.pipeline =
-          session::PipelineSpec::FromJson(model.info.pipeline).WithoutPaths().ToJson();
+      model.info.pipeline = session::PipelineSpec::FromJson(model.info.pipeline)
+                                .OfPrediction()
+                                .WithoutPaths()
+                                .ToJson();
     }
     std::vector<std::string> files;
     const std::string folder = std::filesystem::path(output_).parent_path().string();
     if (!folder.empty() && !onnx) MakeFolders(folder);
     if (onnx) {
       inference::RemoveLabels(runtime->operators(), &model, console.logger());
-      const std::string bytes = onnx_.Write(model, runtime->operators(), console);
+      const std::string bytes = onnx_.Write(model, batch, runtime->operators(), console);
       if (!folder.empty()) MakeFolders(folder);
       WriteFileAtomically(output_, bytes);
       files = {output_};
@@ -81,7 +85,7 @@ class Export final : public Command {
       files = SaveMxnetModel(output_, model);
       const std::string labels = WriteLabels(model);
       if (!labels.empty()) files.push_back(labels);
-      if (!model.info.pipeline.empty()) console.Message(LogLevel::kInfo, HowToUse(model));
+      if (!model.info.pipeline.empty()) console.Message(LogLevel::kInfo, HowToUse(model, batch));
     }
     if (flags.json) {
       std::cout << report::JsonText({{"files", files}}) << std::endl;
@@ -113,13 +117,13 @@ class Export final : public Command {
   }
 
   // The files tell this program how to prepare inputs; users of other programs must be told.
-  std::string HowToUse(const Model& model) const {
+  std::string HowToUse(const Model& model, int64_t batch) const {
     const std::string chain = PreprocessingText(model);
     const std::string use = format("mxtrain infer {} INPUT prepares its input like the run",
                                    report::QuoteShell(output_));
     if (chain.empty()) return use;
     std::string text = format("{}; for another program: {}", use, chain);
-    for (const tasks::OutputMeaning& meaning : MeaningsOf(model))
+    for (const tasks::OutputMeaning& meaning : MeaningsOf(model, batch))
       text += "; output: " + meaning.text;
     return text;
   }

@@ -77,7 +77,7 @@ class Infer final : public Command {
         .Takes("DIR");
     arguments
         .Option("--images", &images_,
-                "for models that predict images: write them into DIR as PNG, under the names of "
+                "for models that predict images: write them into DIR as PNG, at the paths of "
                 "their inputs")
         .Takes("DIR");
     arguments
@@ -477,7 +477,20 @@ class Infer final : public Command {
             "--top-k is for models that predict one class of several; this model does not");
     if (!copy_to_.empty() && !Has(heads, &Abilities::sorts))
       Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model predicts no classes");
+    if (!tta_.empty() && Has(heads, &Abilities::placed)) {
+      Throw(ErrorKind::kUsage,
+            "--tta averages scores and values; this model predicts places in the image, which "
+            "differ from view to view");
+    }
     const bool makes_images = Has(heads, &Abilities::images);
+    const auto is_image = [](const inference::PredictedHead& head) {
+      return head.predictor->abilities().images;
+    };
+    if (!annotate_.empty() && std::ranges::all_of(heads, is_image)) {
+      Throw(ErrorKind::kUsage,
+            "--annotate draws predictions on the images that they are of; this model predicts "
+            "images: --images DIR writes them");
+    }
     if (!images_.empty() && !makes_images)
       Throw(ErrorKind::kUsage, "--images is for models that predict images; this model does not");
     if (makes_images && images_.empty() && probabilities_.empty()) {
@@ -493,12 +506,12 @@ class Infer final : public Command {
     const Logger& log = console.logger();
     std::vector<std::unique_ptr<inference::PredictionSink>> sinks;
     const std::string what = !key_.empty() ? key_ : rows ? "row" : "file";
-    sinks.push_back(inference::NewListing(output_, format_, heads, what, names));
+    if (!images_.empty()) sinks.push_back(inference::NewPredictedImages(images_, heads, log));
+    sinks.push_back(inference::NewListing(output_, format_, heads, what, names, !images_.empty()));
     if (!copy_to_.empty())
       sinks.push_back(inference::NewSorter(copy_to_, heads, FirstWith(heads, &Abilities::sorts),
                                            min_score_.value_or(0), log));
     if (!annotate_.empty()) sinks.push_back(inference::NewAnnotator(annotate_));
-    if (!images_.empty()) sinks.push_back(inference::NewPredictedImages(images_, heads, log));
     if (!probabilities_.empty())
       sinks.push_back(
           inference::NewScoreFiles(probabilities_, heads, static_cast<int64_t>(names.size()), log));

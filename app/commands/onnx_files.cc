@@ -140,10 +140,11 @@ std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec
 
 }  // namespace
 
-std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model) {
+std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model, int64_t batch) {
   std::vector<tasks::OutputMeaning> meanings;
   const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
-  std::vector<tasks::Head> heads = session::HeadsOf(model, spec, inference::OutputShapes(model, 1));
+  std::vector<tasks::Head> heads =
+      session::HeadsOf(model, spec, inference::OutputShapes(model, batch));
   std::erase_if(heads, [](const tasks::Head& head) { return head.loss && head.label.empty(); });
   for (const auto& task : tasks::TasksOf(heads, spec.task)) {
     if (auto meaning = task->MeaningOfOutput()) meanings.push_back(std::move(*meaning));
@@ -193,7 +194,7 @@ void OnnxExport::Check(bool onnx) const {
   if (onnx && !onnx::HasOnnxFiles()) onnx::ReadModel("");  // says why
 }
 
-std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operators,
+std::string OnnxExport::Write(const Model& model, int64_t batch, const OperatorRegistry& operators,
                               console::Console& console) const {
   onnx::ExportRequest request;
   request.operators = &operators;
@@ -216,7 +217,7 @@ std::string OnnxExport::Write(const Model& model, const OperatorRegistry& operat
                             : PreprocessingText(model);
     console.Message(LogLevel::kInfo, "input: " + request.metadata["preprocessing"]);
   }
-  for (const tasks::OutputMeaning& meaning : MeaningsOf(model)) {
+  for (const tasks::OutputMeaning& meaning : MeaningsOf(model, batch)) {
     std::string& text = request.metadata[meaning.key];
     if (meaning.key != "classes") text += (text.empty() ? "" : "; ") + meaning.text;
     console.Message(LogLevel::kInfo,

@@ -17,8 +17,8 @@ namespace mxtrain::commands {
 // standardized.
 std::string PreprocessingText(const Model& model);
 
-// What the outputs of a model mean, by their tasks.
-std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model);
+// What the outputs of a model mean, by their tasks. `batch`: a size that its net can be for.
+std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model, int64_t batch);
 
 class OnnxExport {
  public:
@@ -27,7 +27,8 @@ class OnnxExport {
   void Check(bool onnx) const;
   // The bytes of the file. The model's outputs depend on no label; `operators` are those it was
   // read with. Throws kConfig for what ONNX cannot express, kUsage for inputs of unknown size.
-  std::string Write(const Model& model, const OperatorRegistry& operators,
+  // `batch`: as for MeaningsOf.
+  std::string Write(const Model& model, int64_t batch, const OperatorRegistry& operators,
                     console::Console& console) const;
 
  private:

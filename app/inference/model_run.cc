@@ -84,7 +84,7 @@ class UnlabelledSource final : public io::Source {
 ModelRun::ModelRun(Runtime& runtime, const Model& model, std::shared_ptr<const io::Source> source,
                    const RunOptions& options)
     : source_(std::move(source)) {
-  session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
+  session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline).OfPrediction();
   ModelInfo info = model.info;
   if (options.views == "crops") WidenForCrops(&spec, &info);
   const int64_t wanted =

@@ -27,32 +27,36 @@ constexpr const char* kUnsure = "unsure";
 class Listing final : public PredictionSink {
  public:
   Listing(const std::string& path, std::string format, std::vector<PredictedHead> heads,
-          const std::string& what, const std::vector<std::string>& names)
+          const std::string& what, const std::vector<std::string>& names, bool with_images)
       : out_(path),
         on_terminal_(path.empty() && isatty(STDOUT_FILENO) != 0),
         format_(std::move(format)),
         what_(what),
         heads_(std::move(heads)),
+        with_images_(with_images),
         width_(what.size()) {
     for (const std::string& name : names) width_ = std::max(width_, report::Printable(name).size());
     if (format_ == "table") out_.Write(mxtrain::format("{:<{}}  prediction\n", what_, width_));
     if (format_ == "csv") out_.Write(CsvHeader());
   }
 
-  void Take(const Prediction& p) override {
+  void Take(Prediction& p) override {
     if (format_ == "jsonl") {
       out_.Write(Line(ToJson(p)) + "\n");
     } else if (format_ == "csv") {
       std::string line = Cell(p.name);
-      for (const auto& head : p.heads) {
-        for (const std::string& cell : head->Cells()) line += "," + Cell(cell);
+      for (size_t h = 0; h < heads_.size(); ++h) {
+        for (const std::string& cell : p.heads[h]->Cells()) line += "," + Cell(cell);
+        if (ShowsImage(h)) line += "," + Cell(p.images[h]);
       }
       out_.Write(line + "\n");
     } else {
       std::string line = mxtrain::format("{:<{}}", report::Printable(p.name), width_);
       for (size_t h = 0; h < heads_.size(); ++h) {
         if (heads_.size() > 1) line += mxtrain::format("  {}:", report::Printable(heads_[h].name));
-        line += "  " + report::Printable(p.heads[h]->Text());
+        line +=
+            "  " + report::Printable(ShowsImage(h) && !p.images[h].empty() ? p.images[h]
+                                                                           : p.heads[h]->Text());
       }
       out_.Write(line + "\n");
     }
@@ -72,21 +76,32 @@ class Listing final : public PredictionSink {
                   : line;
   }
 
+  bool ShowsImage(size_t h) const {
+    return with_images_ && heads_[h].predictor->abilities().images;
+  }
+
   std::string CsvHeader() const {
     std::string line = Cell(what_);
-    for (const PredictedHead& head : heads_) {
-      const std::string prefix = heads_.size() > 1 ? head.name + "_" : "";
-      for (const std::string& column : head.predictor->Columns())
+    for (size_t h = 0; h < heads_.size(); ++h) {
+      const std::string prefix = heads_.size() > 1 ? heads_[h].name + "_" : "";
+      for (const std::string& column : heads_[h].predictor->Columns())
         line += "," + Cell(prefix + column);
+      if (ShowsImage(h)) line += "," + Cell(prefix + "image");
     }
     return line + "\n";
   }
 
+  Json OfHead(const Prediction& p, size_t h) const {
+    Json json = p.heads[h]->ToJson();
+    if (ShowsImage(h) && !p.images[h].empty()) json["image"]["file"] = p.images[h];
+    return json;
+  }
+
   Json ToJson(const Prediction& p) const {
     Json json = {{what_, p.name}};
-    if (heads_.size() == 1) json.update(p.heads[0]->ToJson());
+    if (heads_.size() == 1) json.update(OfHead(p, 0));
     for (size_t h = 0; h < heads_.size() && heads_.size() > 1; ++h)
-      json["heads"][heads_[h].name] = p.heads[h]->ToJson();
+      json["heads"][heads_[h].name] = OfHead(p, h);
     return json;
   }
 
@@ -94,22 +109,39 @@ class Listing final : public PredictionSink {
   const bool on_terminal_;
   const std::string format_, what_;
   const std::vector<PredictedHead> heads_;
+  const bool with_images_;
   size_t width_;
 };
+
+// A file's name of these two parts. Names too long for the file system are truncated in the first
+// part and made unique by a checksum of the whole name.
+std::string Shortened(const std::string& stem, const std::string& end) {
+  constexpr size_t kLongest = 255;
+  if (stem.size() + end.size() <= kLongest) return stem + end;
+  const std::string sum = mxtrain::format("~{:016x}", Checksum(stem));
+  size_t size = kLongest - std::min(kLongest, sum.size() + end.size());
+  while (size > 0 && (static_cast<unsigned char>(stem[size]) & 0xc0) == 0x80)
+    --size;  // not inside a UTF-8 character
+  return stem.substr(0, size) + sum + end;
+}
 
 // A folder that takes files under unique names and overwrites none.
 class Shelf {
  public:
   explicit Shelf(fs::path folder) : folder_(std::move(folder)) { MakeFolders(folder_.string()); }
 
-  void Put(const fs::path& name, const std::string& bytes) const {
+  // Returns the path of the copy.
+  std::string Put(const fs::path& name, const std::string& bytes) const {
     for (int number = 1;; ++number) {
-      fs::path path = folder_ / name;
-      if (number > 1)
-        path.replace_filename(
-            mxtrain::format("{}-{}{}", name.stem().string(), number, name.extension().string()));
-      if (!fs::exists(path)) return WriteFileAtomically(path.string(), bytes);
-      if (fs::file_size(path) == bytes.size() && ReadFile(path.string()) == bytes) return;
+      const std::string more = number > 1 ? mxtrain::format("-{}", number) : "";
+      const fs::path path =
+          folder_ / Shortened(name.stem().string(), more + name.extension().string());
+      if (!fs::exists(path)) {
+        WriteFileAtomically(path.string(), bytes);
+        return path.string();
+      }
+      if (fs::file_size(path) == bytes.size() && ReadFile(path.string()) == bytes)
+        return path.string();
     }
   }
 
@@ -117,20 +149,21 @@ class Shelf {
   fs::path folder_;
 };
 
-// The name of a class or a head as that of a folder or file. Names too long for the file system are
-// truncated and made unique by a checksum of the whole name.
+// The name of a class or a head as that of a folder or file.
 std::string FileName(std::string name) {
-  constexpr size_t kLongest = 255;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '/' || c == '\0'; }, '_');
-  if (name.size() > kLongest) {
-    const std::string sum = mxtrain::format("~{:016x}", Checksum(name));
-    size_t end = kLongest - sum.size();
-    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80)
-      --end;  // not inside a UTF-8 character
-    name = name.substr(0, end) + sum;
-  }
+  name = Shortened(name, "");
   return name.empty() || name == "." || name == ".." ? "_" + name : name;
+}
+
+// A path below a folder: without the root, and without steps upwards.
+fs::path Below(const fs::path& path) {
+  fs::path below;
+  for (const fs::path& part : path.lexically_normal().relative_path()) {
+    if (part != ".." && part != ".") below /= part;
+  }
+  return below;
 }
 
 // The files in the sub-folders of a folder: copies of an earlier run, under any name.
@@ -185,7 +218,7 @@ class Sorter final : public PredictionSink {
     Shelf{folder_};  // fail before the first image if it cannot be created
   }
 
-  void Take(const Prediction& p) override {
+  void Take(Prediction& p) override {
     std::vector<std::string> folders = p.heads[position_]->Folders(least_score_);
     for (std::string& name : folders) name = FileName(std::move(name));
     ++(folders.empty() ? unsure_ : sorted_);
@@ -224,7 +257,7 @@ class Annotator final : public PredictionSink {
  public:
   explicit Annotator(const std::string& folder) : shelf_(folder) {}
 
-  void Take(const Prediction& p) override {
+  void Take(Prediction& p) override {
     io::Image image;
     // The net has seen the image; it may be gone by now.
     if (auto refusal = decoder_.Decode(ReadFile(p.file), {}, &image))
@@ -250,21 +283,24 @@ class Annotator final : public PredictionSink {
 class PredictedImages final : public PredictionSink {
  public:
   PredictedImages(const std::string& folder, const std::vector<PredictedHead>& heads, Logger log)
-      : folder_(folder), shelf_(folder), log_(std::move(log)) {
+      : folder_(folder), log_(std::move(log)) {
+    Shelf{folder_};  // fail before the first image if it cannot be created
     for (const PredictedHead& head : heads)
       predicts_.push_back(head.predictor->abilities().images ? head.name : "");
     several_ = std::ranges::count_if(predicts_, [](const auto& name) { return !name.empty(); }) > 1;
   }
 
-  void Take(const Prediction& p) override {
+  void Take(Prediction& p) override {
+    p.images.resize(predicts_.size());
     for (size_t h = 0; h < predicts_.size(); ++h) {
       if (predicts_[h].empty()) continue;
       const std::optional<io::Image> image = p.heads[h]->PredictedImage();
       if (!image) continue;
-      const fs::path of = p.file.empty() ? p.name : p.file;
-      const std::string name = FileName(p.file.empty() ? p.name : of.stem().string());
-      shelf_.Put(name + (several_ ? "-" + FileName(predicts_[h]) : "") + ".png",
-                 io::EncodePng(*image));
+      const fs::path of = p.file.empty() ? fs::path(FileName(p.name)) : Below(p.file);
+      const std::string stem = p.file.empty() ? of.string() : of.stem().string();
+      const Shelf shelf(fs::path(folder_) / of.parent_path());
+      p.images[h] = shelf.Put(stem + (several_ ? "-" + FileName(predicts_[h]) : "") + ".png",
+                              io::EncodePng(*image));
       ++written_;
     }
   }
@@ -275,7 +311,6 @@ class PredictedImages final : public PredictionSink {
 
  private:
   const std::string folder_;
-  const Shelf shelf_;
   const Logger log_;
   std::vector<std::string> predicts_;  // names of the heads that predict images; "" for others
   bool several_ = false;
@@ -298,7 +333,7 @@ class ScoreFiles final : public PredictionSink {
                                                              TShape{head.predictor->width()}));
     }
   }
-  void Take(const Prediction& p) override {
+  void Take(Prediction& p) override {
     for (size_t h = 0; h < writers_.size(); ++h)
       writers_[h]->Write(p.index, p.heads[h]->numbers().data());
   }
@@ -319,8 +354,9 @@ class ScoreFiles final : public PredictionSink {
 std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format,
                                            const std::vector<PredictedHead>& heads,
                                            const std::string& what,
-                                           const std::vector<std::string>& names) {
-  return std::make_unique<Listing>(path, format, heads, what, names);
+                                           const std::vector<std::string>& names,
+                                           bool with_images) {
+  return std::make_unique<Listing>(path, format, heads, what, names, with_images);
 }
 
 std::unique_ptr<PredictionSink> NewSorter(const std::string& folder,

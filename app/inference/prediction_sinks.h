@@ -36,22 +36,26 @@ struct Prediction {
   std::string name;   // the image's file; the row's number, or its cell in the key column
   std::string file;   // the image; empty for rows that are more
   std::vector<std::unique_ptr<tasks::HeadPrediction>> heads;
+  // Of each head that predicts images, the file that holds it: set by NewPredictedImages, whose
+  // sink comes before those that show it.
+  std::vector<std::string> images = {};
 };
 
 class PredictionSink {
  public:
   virtual ~PredictionSink() = default;
-  virtual void Take(const Prediction& prediction) = 0;  // throws kFileSystem
+  virtual void Take(Prediction& prediction) = 0;  // throws kFileSystem
   virtual void Finish() {}  // throws kFileSystem if not everything was written
 };
 
 // One line per example: "table", "csv" or "jsonl", on stdout or into the file `path`. `names`: of
 // all examples, for the width of the table; `what`: what they are ("file", "row", a column). The
-// columns of CSV are those of the predictors; with several heads, each name has the prefix HEAD_.
+// columns of CSV are those of the predictors, and `image`, a file, for each that predicts images if
+// they are written (`with_images`); with several heads, each name has the prefix HEAD_.
 std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format,
                                            const std::vector<PredictedHead>& heads,
                                            const std::string& what,
-                                           const std::vector<std::string>& names);
+                                           const std::vector<std::string>& names, bool with_images);
 
 // Copies the images into FOLDER/CLASS/ for each class that one of the heads predicts with at least
 // this score, under their own names; those of none into FOLDER/unsure/. Nothing is overwritten: if
@@ -66,8 +70,9 @@ std::unique_ptr<PredictionSink> NewSorter(const std::string& folder,
 // were JPEG, else PNG; named as by NewSorter.
 std::unique_ptr<PredictionSink> NewAnnotator(const std::string& folder);
 
-// Writes predicted images as PNG into FOLDER, under the names of the files or rows they are of,
-// with several such heads NAME-HEAD.png; nothing is overwritten. Reports how many.
+// Writes predicted images as PNG into FOLDER, at the paths of the files that they are of as these
+// were given, or under the names of rows; with several such heads NAME-HEAD.png. Nothing is
+// overwritten: another image of that name becomes NAME-2.png. Reports how many.
 std::unique_ptr<PredictionSink> NewPredictedImages(const std::string& folder,
                                                    const std::vector<PredictedHead>& heads,
                                                    const Logger& log);

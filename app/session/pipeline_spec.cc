@@ -193,6 +193,13 @@ PipelineSpec PipelineSpec::WithoutPaths() const {
   return spec;
 }
 
+PipelineSpec PipelineSpec::OfPrediction() const {
+  PipelineSpec spec = *this;
+  std::erase_if(spec.transforms,
+                [](const io::TransformSpec& step) { return step.name == "gaussian_noise"; });
+  return spec;
+}
+
 PipelineSpec PipelineSpec::OfArrays() const {
   PipelineSpec spec = *this;
   spec.transforms.clear();
@@ -216,6 +223,7 @@ std::string PipelineSpec::ToJson() const {
             {"metrics", measures}, {"exact_decode", exact_decode},        {"rounding", kRounding}};
   if (bits != 8) json["bits"] = bits;
   if (!task.empty()) json["task"] = task;
+  if (seed != 0) json["seed"] = seed;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -234,6 +242,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
     spec.exact_decode = json.value("exact_decode", false);
     spec.bits = json.value("bits", 8);
     spec.task = json.value("task", "");
+    spec.seed = json.value("seed", uint64_t{0});
     if (json.value("rounding", "") != kRounding) KeepEarlierRounding(&spec.transforms);
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "the model's input pipeline is damaged: {}", e.what());
@@ -250,7 +259,8 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
                 {"mode", "evaluation"},
                 {"workers", params::Print(std::min(UsableCpuCount(), 256))},
                 {"exact_decode", params::Print(spec.exact_decode)},
-                {"bits", params::Print(spec.bits)}};
+                {"bits", params::Print(spec.bits)},
+                {"seed", std::to_string(spec.seed)}};
   std::vector<io::TransformSpec> transforms = spec.transforms;
   if (source->data_fields().size() == 1 && model.inputs.size() == 1) {
     kwargs.emplace_back("data_name", model.inputs[0].name);

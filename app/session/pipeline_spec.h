@@ -22,6 +22,7 @@ struct PipelineSpec {
   bool exact_decode = false;
   int bits = 8;           // per channel of an image, 8 or 16
   std::string task = {};  // that the configuration names; "": told by the losses
+  uint64_t seed = 0;      // of random transforms of the evaluation data; 0 if there are none
 
   // The table columns of an input or a label, by its name; empty if the data is not a table.
   std::vector<std::string> ColumnsOf(const std::string& field) const;
@@ -50,6 +51,8 @@ struct PipelineSpec {
 
   // Reads only these inputs: a table with named columns may lack those of the others.
   PipelineSpec OfInputs(const std::vector<InputInfo>& inputs) const;
+  // For predictions: without noise, which is for learning and its validation.
+  PipelineSpec OfPrediction() const;
   // For arrays that are what the net reads: without what is done to images.
   PipelineSpec OfArrays() const;
   // Whether it tells where its data is.

@@ -62,6 +62,13 @@ config::LoadedConfig Load(const ConfigFiles& arguments, const ComputeOptions& fl
   return loaded;
 }
 
+// Whether a chain has random steps: others than those of the default for evaluation.
+bool DrawsInEvaluation(const std::vector<io::TransformSpec>& chain) {
+  return std::ranges::any_of(chain, [](const io::TransformSpec& step) {
+    return step.name != "resize" && step.name != "center_crop" && step.name != "normalize";
+  });
+}
+
 // With the plug-ins of the configuration, if its file may load them, else those of the flags.
 std::unique_ptr<Runtime> OpenRuntime(const ConfigFiles& arguments, const ComputeOptions& flags,
                                      const config::Config& config, Context ctx,
@@ -245,14 +252,16 @@ TrainOptions Session::MakeTrainOptions() const {
   o.modes.group2ctx = places_;
   o.model.class_names = class_names();
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
-  o.model.pipeline = PipelineSpec{sets_.ConfigOf(validates).source,
-                                  sets_.ParamsOf(validates),
-                                  iters_.Transforms(validates),
-                                  o.metrics,
-                                  config().data.exact_decode,
-                                  config().data.bits,
-                                  config().task}
-                         .ToJson();
+  o.model.pipeline =
+      PipelineSpec{sets_.ConfigOf(validates).source,
+                   sets_.ParamsOf(validates),
+                   iters_.Transforms(validates),
+                   o.metrics,
+                   config().data.exact_decode,
+                   config().data.bits,
+                   config().task,
+                   DrawsInEvaluation(iters_.Transforms(validates)) ? config().seed : 0}
+          .ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);
   if (const auto& training = sets_.opened(false)) o.model.train_data = io::Fingerprint(*training);
   if (const auto& validation = sets_.opened(true)) o.model.val_data = io::Fingerprint(*validation);

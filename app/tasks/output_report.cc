@@ -82,6 +82,23 @@ std::string OutputReport::Text(int /*worst*/, bool /*several*/) const {
   return text;
 }
 
+std::string OutputReport::CsvHeader() const {
+  std::string header = "output";
+  for (const auto& [name, value] : Measures(0)) header += format(",{}", name);
+  return header;
+}
+
+std::string OutputReport::CsvLines(bool with_head) const {
+  std::string lines;
+  for (size_t k = 0; k < outputs_; ++k) {
+    if (with_head) lines += QuoteCsv(report::ListedName(head().name)) + ",";
+    lines += QuoteCsv(report::ListedName(Name(k)));
+    for (const auto& [name, value] : Measures(k)) lines += format(",{}", UnsignedNan(value));
+    lines += "\n";
+  }
+  return lines;
+}
+
 void OutputReport::AddTo(Json* result, int /*worst*/, bool /*several*/) const {
   Json json = Json::object();
   for (size_t k = 0; k < outputs_; ++k) {

@@ -24,11 +24,14 @@ class OutputReport : public Report {
            const DataIter& iter) override;
   bool empty() const override { return outputs_ == 0; }
   std::string Text(int worst, bool several) const override;
+  std::string CsvHeader() const override;  // output, measures
+  std::string CsvLines(bool with_head) const override;
   void AddTo(Json* result, int worst, bool several) const override;
 
  private:
   // Adds number k of an example.
   virtual void AddNumber(size_t k, double truth, double prediction) = 0;
+  // By name; the same names for all k.
   virtual std::vector<std::pair<const char*, double>> Measures(size_t k) const = 0;
 
   std::string Name(size_t k) const;

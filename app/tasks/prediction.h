@@ -58,6 +58,7 @@ class Predictor {
     bool top_k = false, threshold = false;
     bool sorts = false;   // Folders
     bool images = false;  // PredictedImage
+    bool placed = false;  // its numbers say where things are, so that those of views differ
   };
   virtual Abilities abilities() const = 0;
   virtual int64_t width() const = 0;  // numbers of an example

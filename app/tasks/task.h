@@ -71,6 +71,7 @@ class Task {
 
   // --- evaluation and prediction
   virtual std::unique_ptr<Report> NewReport() const = 0;
+  // Null for numbers that are not written one example at a time: a long list, a class per pixel.
   virtual std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& options) const = 0;
   // What an exported model tells users of other programs; nothing if the numbers say all.
   virtual std::optional<OutputMeaning> MeaningOfOutput() const { return std::nullopt; }

@@ -236,7 +236,7 @@ class Centres final : public HeadPrediction {
 class CentresPredictor final : public Predictor {
  public:
   explicit CentresPredictor(int64_t width) : width_(width) {}
-  Abilities abilities() const override { return {}; }
+  Abilities abilities() const override { return {.placed = true}; }
   int64_t width() const override { return width_; }
   std::vector<std::string> Columns() const override { return {"centres", "places"}; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,

@@ -55,6 +55,32 @@ expect 0 check pairs.yaml
 prints "label 'clean_label' is [3,12,12]"
 expect 0 train pairs.yaml --out pairs
 expect 0 eval pairs
+prints "psnr"
+holds "the worst images are not shown" test -s pairs/eval/worst.png
+expect 0 eval pairs --format csv
+prints "images,mse,mae,psnr"
+expect 0 eval pairs --predictions each.csv
+holds "a line for each image is missing" sh -c 'head -1 each.csv | grep -qx "file,mse,mae,psnr" && test "$(wc -l <each.csv)" = 9'
+
+# --- infer writes images at the paths of their inputs, and names them
+expect 0 infer pairs noisy_val --images made --format csv
+holds "the images are not named" sh -c 'head -1 stdout | grep -qx "file,image" && sed 1d stdout | cut -d, -f2 | xargs ls >listed && test "$(wc -l <listed)" = 8'
+holds "folders are not kept" sh -c 'test "$(ls made/noisy_val | wc -l)" = 2'
+expect 0 infer pairs noisy_val --images made --format jsonl  # the same images again are no others
+holds "the JSON lines name no image" sh -c 'head -1 stdout | grep -q "\"file\":\"made/noisy_val/.*png\"" && test "$(find made -name "*.png" | wc -l)" = 8'
+expect 2 infer pairs noisy_val
+says "this model predicts images: give --images DIR"
+expect 2 infer pairs noisy_val --images made --tta flip
+says "--tta averages scores and values"
+expect 2 infer pairs noisy_val --images made --annotate drawn
+says "--annotate draws predictions on the images that they are of"
+
+# --- an image that a user gives gets no noise
+one=$(find noisy_val -type f | sort | head -1)
+expect 0 train pairs.yaml --out noise 'data.val.transforms=[{center_crop: 12}, {gaussian_noise: 0.5}]'
+expect 0 infer noise "$one" "$one" "$one" --images same
+holds "one image three times gives several" sh -c 'test "$(find same -name "*.png" | wc -l)" = 1'
+
 file=$(cd noisy && find . -type f | sort | sed -n '3s|^\./||p')
 rm "clean/$file"
 expect 9 check pairs.yaml

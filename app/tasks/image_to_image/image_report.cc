@@ -101,6 +101,13 @@ std::string ImageReport::Text(int worst, bool /*several*/) const {
   return text;
 }
 
+std::string ImageReport::CsvLines(bool with_head) const {
+  const auto count = static_cast<double>(examples_);
+  return format("{}{},{},{},{}\n",
+                with_head ? report::QuoteCsv(report::ListedName(head().name)) + "," : "", examples_,
+                mse_ / count, mae_ / count, PeakSignalToNoise(mse_ / count));
+}
+
 Json ImageReport::ToJson(int worst) const {
   const auto count = static_cast<double>(examples_);
   Json list = Json::array();

@@ -26,6 +26,8 @@ class ImageReport final : public Report {
            const DataIter& iter) override;
   bool empty() const override { return examples_ == 0; }
   std::string Text(int worst, bool several) const override;
+  std::string CsvHeader() const override { return "images,mse,mae,psnr"; }
+  std::string CsvLines(bool with_head) const override;
   // "images", or "images" by head: mse, mae, psnr, and the worst examples.
   void AddTo(Json* result, int worst, bool several) const override;
   // worst.png: what the net read, the label and the prediction of the worst examples.

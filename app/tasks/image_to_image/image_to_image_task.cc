@@ -38,7 +38,7 @@ class ImagePredictor final : public Predictor {
  public:
   explicit ImagePredictor(const TShape& shape) : shape_(shape) {}
 
-  Abilities abilities() const override { return {.images = true}; }
+  Abilities abilities() const override { return {.images = true, .placed = true}; }
   int64_t width() const override { return shape_.Product(1, shape_.ndim()); }
   std::vector<std::string> Columns() const override { return {}; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,

@@ -49,8 +49,9 @@ void BestEpochs::Restore(const std::vector<BestValue>& saved) {
 
 std::optional<double> TieBreakingLoss(const NamedValues& values) {
   const std::optional<double> loss = FindValue(values, "loss");
-  if (!loss || !std::isfinite(*loss)) return std::nullopt;
-  return static_cast<float>(*loss);
+  if (!loss) return std::nullopt;
+  const auto rounded = static_cast<float>(*loss);  // infinite where that is too large for it
+  return std::isfinite(rounded) ? std::optional<double>(rounded) : std::nullopt;
 }
 
 std::optional<double> FindValue(const NamedValues& values, const std::string& name) {
