@@ -44,7 +44,8 @@ class Report {
 
   // From now on, writes every added example there. Called before the first Add.
   virtual void WriteEach(const LineOutput& lines) = 0;
-  // Whether the reports of several heads of its task write lines of one form, into one file.
+  // Whether the reports of several heads of its task write lines of one form, into one file; else
+  // only the first writes them.
   virtual bool SharesLines() const { return false; }
   // From now on, keeps the images of the `count` worst examples. The reader outlives the report.
   virtual void KeepImages(int /*count*/, const report::ImageReader& /*reader*/) {}
@@ -62,6 +63,7 @@ class Report {
   // head. "" for none.
   virtual std::string CsvHeader() const { return ""; }
   virtual std::string CsvLines(bool /*with_head*/) const { return ""; }
+  // Where there are `several`, under a name that differs from head to head.
   virtual void AddTo(Json* result, int worst, bool several) const = 0;
   // Tables and figures into a folder, which is created. Throws kFileSystem.
   virtual void WriteFiles(const std::string& /*folder*/) const {}

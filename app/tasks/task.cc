@@ -3,7 +3,17 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/format.h"
+
 namespace mxtrain::tasks {
+
+std::optional<Finding> Task::RefuseSets() const {
+  return Finding{LogLevel::kError,
+                 format("label_delim makes the label '{}' a set of classes, but the loss '{}' does "
+                        "not take one",
+                        head_.label, head_.name),
+                 "remove label_delim, or end the net with LogisticRegressionOutput"};
+}
 
 std::vector<std::string> OddLabels(const std::vector<std::unique_ptr<Task>>& tasks,
                                    const io::Source& training) {

@@ -55,7 +55,7 @@ class Task {
   // The metric of a run that names none; the first head's chooses `best`.
   virtual MetricSpec DefaultMetric() const = 0;
   // Why a label that is a set of classes (label_delim) does not fit; nothing if it does.
-  virtual std::optional<Finding> RefuseSets() const = 0;
+  virtual std::optional<Finding> RefuseSets() const;
   // Whether labels are numbers with units, which `normalize: auto` of a table standardizes.
   virtual bool TakesNumbers() const { return false; }
   // The data's classes against those of the head.

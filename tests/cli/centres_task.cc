@@ -184,8 +184,9 @@ class CentresReport final : public Report {
     return format("\n{}: {} centres found, {} missed, {} invented\n", head().name, found_, missed_,
                   invented_);
   }
-  void AddTo(Json* result, int, bool) const override {
-    (*result)["centres"] = {{"found", found_}, {"missed", missed_}, {"invented", invented_}};
+  void AddTo(Json* result, int, bool several) const override {
+    Json& own = several ? (*result)["centres"][head().name] : (*result)["centres"];
+    own = {{"found", found_}, {"missed", missed_}, {"invented", invented_}};
   }
 
  private:
@@ -253,7 +254,6 @@ class CentresTask final : public Task {
  public:
   using Task::Task;
   MetricSpec DefaultMetric() const override { return {"centres_found", {}, "", ""}; }
-  std::optional<Finding> RefuseSets() const override { return std::nullopt; }
   std::vector<std::string> OddLabels(const io::Source& training) const override {
     io::Sample sample;
     int64_t without = 0;

@@ -58,13 +58,6 @@ class ImageToImageTask final : public Task {
   MetricSpec DefaultMetric() const override {
     return {head().loss->kind == LossReport::Head::Kind::kAbsolute ? "mae" : "mse", {}, "", ""};
   }
-  std::optional<Finding> RefuseSets() const override {
-    return Finding{LogLevel::kError,
-                   format("label_delim makes the label '{}' a set of classes, but the loss '{}' "
-                          "takes an image",
-                          head().label, head().name),
-                   "remove label_delim"};
-  }
   void Show(std::span<const float> label, const TShape& shape,
             report::SheetImage* shown) const override {
     if (shape.ndim() == 4) shown->image = Beside(shown->image, ImageOfPlanes(label, shape));
