@@ -54,7 +54,7 @@ sanitized() {
 
 # Whether so many minutes are left, besides those that the release tests at the end take on a slow machine. What follows something that
 # was left out is left out, too: it builds on that.
-release_tests=35 left_out=0
+release_tests=30 left_out=0
 fits() {
   [[ -z $within ]] && return
   [[ $left_out -eq 0 && $((SECONDS / 60 + $1 + release_tests)) -le $within ]] && return

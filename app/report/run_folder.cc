@@ -112,7 +112,7 @@ bool IsOwnName(const std::string& folder, const std::string& name) {
   if (folder == "samples") return name.starts_with("train_batch") && name.ends_with(".png");
   if (folder == "eval") {
     return name == "report.json" ||
-           IsDrawing(name, {"confusion", "classes", "reliability", "mistakes"}) ||
+           IsDrawing(name, {"confusion", "classes", "reliability", "mistakes", "worst"}) ||
            IsTable(name,
                    {"classes", "confusion", "calibration", "thresholds", "decisions", "mistakes"});
   }

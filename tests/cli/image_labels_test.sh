@@ -57,6 +57,8 @@ expect 0 train pairs.yaml --out pairs
 expect 0 eval pairs
 prints "psnr"
 holds "the worst images are not shown" test -s pairs/eval/worst.png
+expect 0 train pairs.yaml --out pairs --overwrite  # what eval wrote is the run's
+expect 0 eval pairs
 expect 0 eval pairs --format csv
 prints "images,mse,mae,psnr"
 expect 0 eval pairs --predictions each.csv

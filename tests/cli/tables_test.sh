@@ -153,7 +153,7 @@ END
 expect 0 train squares.yaml --out squares
 printf 'a,b,colour,shape,weight\n1,2,red,long,1\n1e30,2,blue,long,1\n' >overflow.csv
 expect 7 infer squares overflow.csv --format csv --top-k 2
-says "error: the net's output is not finite (NaN or infinite) for 1 example: 2; no class is predicted from such scores; values are shown as nan, inf or -inf; check"
+says "error: the net's output is not finite (NaN or infinite) for 1 example: 2; no class is predicted, and the score is shown as nan; the values are shown as nan, inf or -inf; check"
 holds "the row that is finite" grep -qE '^1,(red|blue),0\.[0-9]+,(red|blue),0\.[0-9]+,-?[0-9.]+$' stdout
 holds "the row that is not" grep -qE '^2,,nan,,nan,(nan|-?inf)$' stdout
 expect 7 infer squares overflow.csv
@@ -230,6 +230,6 @@ END
 sed -i '/labels:/d' images.yaml
 expect 0 train images.yaml --out images
 expect 2 infer images photos
-says "'image' gives [3, 8, 8] for an example, which is neither class scores nor a short list of values; --output-layer image --output FILE.npy writes it as numbers"
+says "'image' gives [3, 8, 8] for an example, which is neither class scores, nor a short list of values, nor an image that the net learned to predict; --output-layer image --output FILE.npy writes it as numbers"
 expect 0 infer images photos --output-layer image --output image.npy
 finish
