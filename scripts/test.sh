@@ -5,7 +5,7 @@
 #   scripts/test.sh --full             also unit and integration tests under AddressSanitizer + UndefinedBehaviorSanitizer, and those of
 #                                      modules with their own threads under ThreadSanitizer; scripts/lint.sh; with nvcc also the build with
 #                                      the CUDA backend for one architecture, whose tests are skipped without a GPU, and its package
-#   scripts/test.sh --full --within N  leaves out, and names, what under a sanitizer would not end within N minutes on a slow machine
+#   scripts/test.sh --full --within N  skips, and names, what under a sanitizer would not end within N minutes on a slow machine
 # Tests with real data look for it in MXTRAIN_DATA_DIR, else in data/ and ../shared/data; without it ctest shows them as skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -53,16 +53,16 @@ sanitized() {
 }
 
 # Whether so many minutes are left, besides those that the release tests at the end take on a slow machine. What follows something that
-# was left out is left out, too: it builds on that.
-release_tests=30 left_out=0
+# was skipped is skipped, too: it builds on that.
+release_tests=30 skipped=0
 fits() {
   [[ -z $within ]] && return
-  [[ $left_out -eq 0 && $((SECONDS / 60 + $1 + release_tests)) -le $within ]] && return
-  left_out=1
+  [[ $skipped -eq 0 && $((SECONDS / 60 + $1 + release_tests)) -le $within ]] && return
+  skipped=1
   return 1
 }
 
-# The tests under AddressSanitizer in three parts, each left out if it would not fit: the modules below operators, those above, the rest.
+# The tests under AddressSanitizer in three parts, each skipped if it would not fit: the modules below operators, those above, the rest.
 below=(base device storage engine resource ndarray io)
 above=(operator operators symbol executor autograd kvstore optimizer initializer metric train)
 pattern() { echo "^test_($(IFS='|'; echo "$*"))(_mnist|_clothing)?\$"; }
@@ -70,7 +70,7 @@ asan_part() {  # name, minutes on a slow machine, "rest" or modules
   local name=$1 minutes=$2
   shift 2
   if ! fits "$minutes"; then
-    stage "asan: left out for lack of time: $name (scripts/nightly.sh full has it)"
+    stage "asan: skipped for lack of time: $name (scripts/nightly.sh full has it)"
   elif [[ $1 == rest ]]; then
     build asan doctests
     sanitized asan -L 'unit|integration' -E "$(pattern "${below[@]}" "${above[@]}" operators_teams)"
@@ -104,7 +104,7 @@ if [[ $full -eq 1 ]]; then
     # run in the other builds, and here at night.
     MXTRAIN_SKIP_LONG="${MXTRAIN_SKIP_LONG:-1}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-3}" OMP_THREAD_LIMIT=1 sanitized tsan -R "$(pattern "${threaded[@]}")"
   else
-    stage "tsan: left out for lack of time (scripts/nightly.sh full has it)"
+    stage "tsan: skipped for lack of time (scripts/nightly.sh full has it)"
   fi
 fi
 stage "release: tests"
