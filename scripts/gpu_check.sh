@@ -604,7 +604,7 @@ soak() {
   seen=$(flat "$logs/soak.memory") || { record FAIL $((SECONDS - begin)) $check "$steps steps; $seen"; return; }
   while ((kills < 3)); do
     after=$(awk -v whole="$whole" -v seed="$RANDOM" 'BEGIN { srand(seed); printf "%.1f", whole * (0.15 + 0.25 * rand()) }')
-    run "soak, killed $kills" $((3 * soak_seconds)) timeout -s KILL "$after" "${run_of[@]}" --out "$work/fire" "${resume[@]}"
+    run "soak, killed $kills" $((3 * soak_seconds)) timeout --foreground -s KILL "$after" "${run_of[@]}" --out "$work/fire" "${resume[@]}"
     [[ $code -eq 137 ]] || break
     kills=$((kills + 1))
     if [[ -e $work/fire/config.yaml ]]; then resume=(--resume); else rm -rf "$work/fire"; fi
