@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs dependencies, builds and runs all tests.
 #   scripts/test.sh                    the release build, all tests
-#   scripts/test.sh --full             also scripts/lint.sh; with nvcc the build with the CUDA backend for one architecture, whose tests are
-#                                      skipped without a GPU, and its package; and all parts of scripts/sanitize.sh
-#   scripts/test.sh --full --within N  stops sanitize.sh after N minutes since its own start, and names the parts that did not end
+#   scripts/test.sh --full             also scripts/lint.sh, scripts/cuda_check.sh and all parts of scripts/sanitize.sh
+#   scripts/test.sh --full --within N  stops what follows lint.sh after N minutes since its own start, and names what did not end
 # Tests with real data look for it in MXTRAIN_DATA_DIR, else in data/ and ../shared/data; without it ctest shows them as skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,23 +35,24 @@ build() {
   ninja -C "build/$preset" -j "$jobs" --quiet "$@"
 }
 
-# A part of sanitize.sh, in the time that is left; one that does not end in it is no failure, and neither are those after it.
+# limited NAME COMMAND...: in the time that is left. What does not end in it is no failure, and what follows it is not begun.
 unfinished=()
-sanitized() {
-  local left code=0
+limited() {
+  local name=$1 left code=0
+  shift
   if [[ -z $within ]]; then
-    stage "sanitizers: $1"
-    scripts/sanitize.sh "$1"
+    stage "$name"
+    "$@"
     return
   fi
   left=$((within * 60 - SECONDS))
   if [[ ${#unfinished[@]} -gt 0 || $left -le 0 ]]; then
-    unfinished+=("$1")
+    unfinished+=("$name")
     return
   fi
-  stage "sanitizers: $1"
-  timeout -k 10 "$left" scripts/sanitize.sh "$1" || code=$?
-  if [[ $code -eq 124 || $code -eq 137 ]]; then unfinished+=("$1"); else return "$code"; fi
+  stage "$name"
+  timeout -k 10 "$left" "$@" || code=$?
+  if [[ $code -eq 124 || $code -eq 137 ]]; then unfinished+=("$name"); else return "$code"; fi
 }
 
 build release
@@ -62,17 +62,9 @@ ctest --test-dir build/release --output-on-failure -j "$jobs" | tee build/tests.
 
 stage "lint"
 scripts/lint.sh
-if command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
-  # Files without CUDA come from the compiler cache: release has just compiled them.
-  build cuda-dev mxtrain_program mxtrain_cuda_lib test_gpu test_gpu_operators test_cuda test_gpu_ranks
-  stage "cuda-dev: tests and package"
-  ctest --test-dir build/cuda-dev --output-on-failure -L gpu
-  scripts/package.sh --cuda --arch 90  # of what has just been built
-else
-  stage "cuda-dev: skipped: nvcc not found"
-fi
-for part in below above rest threads; do sanitized "$part"; done
+limited cuda scripts/cuda_check.sh
+for part in below above rest threads; do limited "sanitizers: $part" scripts/sanitize.sh "$part"; done
 stage "end"
-[[ ${#unfinished[@]} -eq 0 ]] || echo "parts of scripts/sanitize.sh that did not end in $within minutes: ${unfinished[*]} (scripts/nightly.sh full runs them)"
+for name in "${unfinished[@]}"; do echo "did not end within $within minutes: $name"; done
 echo "the release build:"
 grep -E 'tests passed|tests failed|Total Test time' build/tests.log

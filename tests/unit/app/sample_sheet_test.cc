@@ -17,7 +17,9 @@ namespace {
 tasks::Head Odd() {
   tasks::Head head;
   head.name = head.label = "softmax_label";
-  head.loss = LossReport::Head{.name = "softmax", .kind = LossReport::Head::Kind::kSoftmax};
+  LossReport::Head& loss = head.loss.emplace();
+  loss.name = "softmax";
+  loss.kind = LossReport::Head::Kind::kSoftmax;
   head.facts.classes = {"even", "odd"};
   return head;
 }

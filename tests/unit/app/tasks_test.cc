@@ -22,7 +22,10 @@ Head WithLoss(Kind kind, const TShape& shape) {
   Head head;
   head.name = "out";
   head.label = "out_label";
-  head.loss = LossReport::Head{.name = "out", .label = "out_label", .kind = kind};
+  LossReport::Head& loss = head.loss.emplace();
+  loss.name = "out";
+  loss.label = "out_label";
+  loss.kind = kind;
   head.shape = shape;
   return head;
 }
@@ -99,7 +102,7 @@ TEST_CASE("default metrics") {
 TEST_CASE("a prediction of one class: text, cells, JSON, folders") {
   Head head = WithLoss(Kind::kSoftmax, {8, 3});
   head.facts.classes = {"ant", "bee"};  // the third has no name
-  const auto predictor = PredictorOf(head, {.top_k = 2});
+  const auto predictor = PredictorOf(head, {.top_k = 2, .threshold = {}});
   CHECK(predictor->Columns() == Texts{"predicted", "score", "predicted_2", "score_2"});
   const std::vector<float> scores = {0.25F, 0.25F, 0.5F};
   const auto p = predictor->Predict(scores, {});
