@@ -60,6 +60,7 @@ std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
     Throw(ErrorKind::kConfig, "{}: {}", session_.diagnostics.sources().Where(place), e.what());
   }
   CheckShapes(*iter, c, pass == Pass::kTraining, session_);
+  CheckTargets(*iter, c, session_);
   CheckMetrics(*iter, session_);
   return iter;
 }

@@ -121,6 +121,39 @@ void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool train
   session.diagnostics.ThrowIfErrors();
 }
 
+void CheckTargets(const DataIter& iter, const config::SourceConfig& c, const SessionView& session) {
+  std::vector<TShape> outputs;
+  try {
+    outputs = OutputShapes(iter, session.net);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    return;  // the net's binding reports that
+  }
+  const LossReport losses(session.net.symbol);
+  for (const LossReport::Head& head : losses.heads()) {
+    using Kind = LossReport::Head::Kind;
+    const TShape& output = outputs[static_cast<size_t>(head.output)];
+    for (const DataDesc& label : iter.provide_label()) {
+      const bool compared =
+          label.name == head.label && (head.kind == Kind::kLinear || head.kind == Kind::kAbsolute);
+      if (!compared || label.shape.ndim() != 4 || label.shape == output) continue;
+      const auto of_example = [](const TShape& shape) {
+        return TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1)));
+      };
+      const TShape image = of_example(label.shape);
+      session.diagnostics.Error(
+          c.place,
+          format("the label '{}' is an image of shape {}, but '{}' answers {}", label.name,
+                 image.ToString(), head.name, of_example(output).ToString()),
+          label.shape.Size() == output.Size()
+              ? format("add Reshape: {{shape: [0, {}, {}, {}]}} before the loss", image[0],
+                       image[1], image[2])
+              : "let the net end with an output of that shape");
+    }
+  }
+  session.diagnostics.ThrowIfErrors();
+}
+
 void CheckMetrics(const DataIter& iter, const SessionView& session) {
   const Symbol& net = session.net.symbol;
   const LossReport losses(net);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether the arrays of the data have the shapes that the net declares and its metrics measure.
+// Whether the arrays of the data have the shapes that the net declares and its losses and metrics
+// compare.
 #include "app/session/session_view.h"
 #include "mxtrain/io/data_iter.h"
 
@@ -13,6 +14,9 @@ std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net);
 // larger or smaller if the net accepts them. Throws DiagnosticError with all mismatches.
 void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool training,
                  const SessionView& session);
+// Labels that are images, against the outputs of the losses that compare them number by number.
+// Throws DiagnosticError with all mismatches.
+void CheckTargets(const DataIter& iter, const config::SourceConfig& c, const SessionView& session);
 // Metrics of outputs that the net does not have, of labels that the data does not have, or of
 // outputs and labels that do not fit each other. Throws DiagnosticError with all of them.
 void CheckMetrics(const DataIter& iter, const SessionView& session);

@@ -19,14 +19,14 @@ data:
   batch_size: 20
   train: {source: mnist, path: mnist, label: image, transforms: [{rotate: 10}, {gaussian_noise: 0.2}]}
   val: {split: 0.2, transforms: [gaussian_noise: 0.2]}
-train: {epochs: 3, optimizer: {name: adam, lr: 0.01}, metrics: [mse, rmse, mae]}
+train: {epochs: 3, optimizer: {name: adam, lr: 0.01}, metrics: [mse, rmse, mae, psnr]}
 END
 expect 0 check denoise.yaml
 prints "label 'clean_label' is [1,12,12]"
 expect 0 train denoise.yaml --out run
 holds "the first batch is not drawn" test -s run/samples/train_batch.png
 holds "the sheet of the first batch is not there" test -s run/samples/train_batch.png
-holds "no metric" grep -q 'val_rmse' run/metrics.csv
+holds "no metric" grep -q 'val_rmse.*val_psnr' run/metrics.csv
 expect 0 verify-resume denoise.yaml --steps 11
 expect 0 train denoise.yaml --out cached data.cache=ram -q
 holds "a cache changes the run" cmp -s <(cut -d, -f6- run/metrics.csv) <(cut -d, -f6- cached/metrics.csv)
@@ -34,6 +34,14 @@ expect 3 train denoise.yaml --out no data.train.targets=mnist
 says "targets"
 expect 3 train denoise.yaml --out no train.mixup=0.2
 says "train.mixup"
+
+# --- a net that answers a list in place of an image
+sed -e 's/.*LinearRegressionOutput.*/    - FullyConnected: {num_hidden: 144}\n&/' denoise.yaml >flat.yaml
+expect 3 train flat.yaml --out no
+says "the label 'clean_label' is an image of shape [1, 12, 12], but 'clean' answers [144]"
+says "add Reshape: {shape: [0, 1, 12, 12]} before the loss"
+sed -i 's/.*LinearRegressionOutput.*/    - Reshape: {shape: [0, 1, 12, 12]}\n&/' flat.yaml
+expect 0 train flat.yaml --out flat train.epochs=1
 
 # --- files: targets in a folder of the same paths
 expect 0 synth shapes --count 40 --classes 2 --size 24 --seed 3

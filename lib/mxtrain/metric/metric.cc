@@ -26,6 +26,7 @@ std::vector<MetricKind>& Kinds() {
       {"mse", {}, NewMse, NoParam::Describe},
       {"rmse", {}, NewRmse, NoParam::Describe},
       {"mae", {}, NewMae, NoParam::Describe},
+      {"psnr", {}, NewPsnr, NoParam::Describe},
       {"r2", {}, NewR2, NoParam::Describe}};
   return kinds;
 }

@@ -270,7 +270,7 @@ TEST_CASE("auc is that of brute force over all pairs of examples") {
       ValueOf(*auc, Host({2}, {1, 1}), Host({2, 1}, {0.1f, 0.4f}), 2)));  // only one class
 }
 
-TEST_CASE("r2, rmse and perplexity are their formulas") {
+TEST_CASE("r2, rmse, psnr and perplexity are their formulas") {
   constexpr int kRows = 40, kWidth = 2, kCounted = kRows - 3;
   const Host label({kRows, kWidth}, Numbers(kRows * kWidth, 3.1)),
       pred({kRows, kWidth}, Numbers(kRows * kWidth, 0.9));
@@ -295,6 +295,8 @@ TEST_CASE("r2, rmse and perplexity are their formulas") {
         doctest::Approx(r2).epsilon(1e-12));
   CHECK(ValueInParts(*Metric::Create("rmse"), label, pred, kRows) ==
         doctest::Approx(std::sqrt(squares / kWidth / kCounted)).epsilon(1e-12));
+  CHECK(ValueInParts(*Metric::Create("psnr"), label, pred, kRows) ==
+        doctest::Approx(10 * std::log10(1 / (squares / kWidth / kCounted))).epsilon(1e-12));
   CHECK(ValueOf(*Metric::Create("perplexity"), Host({2}, {1, 0}),
                 Host({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f}),
                 2) == doctest::Approx(1 / std::sqrt(0.75 * 0.5)).epsilon(1e-9));
@@ -435,7 +437,7 @@ TEST_CASE("errors say what was expected") {
   CHECK_THROWS_WITH_AS(Metric::Create("kappa"),
                        "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, "
                        "perplexity, f1, multilabel_accuracy, "
-                       "multilabel_f1, auc, mse, rmse, mae, r2",
+                       "multilabel_f1, auc, mse, rmse, mae, psnr, r2",
                        Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);
   CHECK_THROWS_AS(Metric::Create("mse", {{"k", "1"}}), Error);

@@ -48,6 +48,15 @@ class Rmse final : public Regression<Square> {
   double value() const override { return std::sqrt(Regression::value()); }
 };
 
+// Peak signal-to-noise ratio in dB, of values whose peak is 1, such as the pixels of an image
+// target: that of the mean squared error over all examples.
+class Psnr final : public Regression<Square> {
+ public:
+  Psnr() : Regression("psnr") {}
+  bool higher_is_better() const override { return true; }
+  double value() const override { return -10 * std::log10(Regression::value()); }
+};
+
 // The coefficient of determination, 1 - sum (y - p)^2 / sum (y - mean y)^2, per element of an
 // example, averaged. Elements with constant labels do not count.
 class R2 final : public Metric {
@@ -126,6 +135,10 @@ class R2 final : public Metric {
 std::unique_ptr<Metric> NewRmse(const Kwargs& kwargs) {
   NoParam().Init(kwargs, "metric rmse");
   return std::make_unique<Rmse>();
+}
+std::unique_ptr<Metric> NewPsnr(const Kwargs& kwargs) {
+  NoParam().Init(kwargs, "metric rmse");
+  return std::make_unique<Psnr>();
 }
 std::unique_ptr<Metric> NewR2(const Kwargs& kwargs) {
   NoParam().Init(kwargs, "metric r2");

@@ -82,6 +82,7 @@ std::unique_ptr<Metric> NewMultilabelF1(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewAuc(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMse(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewRmse(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewPsnr(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewR2(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMae(const Kwargs& kwargs);
 std::vector<FieldInfo> DescribeAccuracy();
