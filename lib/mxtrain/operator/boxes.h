@@ -14,7 +14,7 @@ enum BoxFormat : int { kBoxCorner, kBoxCenter };
 
 // An enum field of a parameter struct, as in MXNet.
 template <typename P>
-void DeclareBoxFormat(Fields<P>& f, const char* name, int P::* member, const char* help) {
+void DeclareBoxFormat(Fields<P>& f, const char* name, int P::*member, const char* help) {
   f.Add(name, member)
       .Enum({{"corner", kBoxCorner}, {"center", kBoxCenter}})
       .Default(kBoxCorner)

@@ -35,7 +35,7 @@ namespace {
 struct Refused {
   const char *op, *reason;
 };
-// No net for inference has them.
+// No net for inference has them; those of boxes are not translated yet.
 constexpr Refused kNotInNets[] = {
     {"softmax_cross_entropy", "a loss of a whole batch; it reads labels"},
     {"shuffle", "its output is random"},
@@ -50,6 +50,8 @@ constexpr Refused kNotInNets[] = {
     {"_loss_scale_update", "part of training"},
     {"clip_global_norm", "part of training"},
     {"multi_sum_sq", "part of training"},
+    {"_contrib_box_iou", "part of detectors, which are not exported"},
+    {"_contrib_box_nms", "part of detectors, which are not exported"},
 };
 bool IsInNets(const std::string& op) {
   const bool random = op.starts_with("_random_") || op.starts_with("_sample_");

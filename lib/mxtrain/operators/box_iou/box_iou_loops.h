@@ -2,9 +2,9 @@
 #pragma once
 #include <memory>
 
+#include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/operator.h"
 #include "mxtrain/operator/plans.h"
-#include "mxtrain/operator/identity.h"
 #include "mxtrain/operators/box_iou/box_iou.h"
 
 namespace mxtrain::box_iou {
@@ -31,7 +31,8 @@ class BoxIou final : public Operator {
   explicit BoxIou(const BoxIouParam& param) : format_(param.format) {}
 
   void Forward(const ForwardArgs& args) override {
-    const TBlob &lhs = args.in_data[BoxIouProperty::kLhs], &rhs = args.in_data[BoxIouProperty::kRhs];
+    const TBlob &lhs = args.in_data[BoxIouProperty::kLhs],
+                &rhs = args.in_data[BoxIouProperty::kRhs];
     SwitchFloating(lhs.type, "box_iou", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const OverlapOf<T> overlap{lhs.dptr<T>(), rhs.dptr<T>(), rhs.Size() / 4, format_};

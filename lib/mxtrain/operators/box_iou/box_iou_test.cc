@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-// The area that two boxes have in common, counted in cells of a grid of side 1/8 within 0 .. 4.
-double CellsOf(const Values& boxes, size_t at, bool center, double x, double y) {
-  double left = boxes[at], top = boxes[at + 1], right = boxes[at + 2], bottom = boxes[at + 3];
+bool Contains(const double* box, bool center, double x, double y) {
+  double left = box[0], top = box[1], right = box[2], bottom = box[3];
   if (center) {
     const double w = right, h = bottom;
     right = left + w / 2, bottom = top + h / 2, left -= w / 2, top -= h / 2;
   }
-  return x > left && x < right && y > top && y < bottom ? 1 : 0;
+  return x > left && x < right && y > top && y < bottom;
 }
-double Overlap(const Values& a, size_t i, const Values& b, size_t j, bool center) {
+// By counting the cells of a grid: their side, 1/16, divides every coordinate here.
+double Overlap(const double* a, const double* b, bool center) {
   double common = 0, together = 0;
   for (double x = -4 + 1.0 / 32; x < 8; x += 1.0 / 16) {
     for (double y = -4 + 1.0 / 32; y < 8; y += 1.0 / 16) {
-      const double in_a = CellsOf(a, i, center, x, y), in_b = CellsOf(b, j, center, x, y);
-      common += in_a * in_b;
-      together += in_a > 0 || in_b > 0 ? 1 : 0;
+      const bool in_a = Contains(a, center, x, y), in_b = Contains(b, center, x, y);
+      common += in_a && in_b ? 1 : 0;
+      together += in_a || in_b ? 1 : 0;
     }
   }
   return common > 0 ? common / together : 0;
@@ -44,7 +46,7 @@ void ExamineBoxIou(const TShape& lhs, const TShape& rhs, const std::string& form
     Values out;
     for (size_t i = 0; i < in[0].size(); i += 4) {
       for (size_t j = 0; j < in[1].size(); j += 4)
-        out.push_back(Overlap(in[0], i, in[1], j, format_name == "center"));
+        out.push_back(Overlap(&in[0][i], &in[1][j], format_name == "center"));
     }
     return Arrays{out};
   };

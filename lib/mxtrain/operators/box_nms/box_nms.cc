@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/box_nms/box_nms.h"
 
+#include <algorithm>
+
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -15,7 +17,10 @@ void BoxNmsParam::Declare(Fields<BoxNmsParam>& f) {
       .Default(0.0f)
       .Help("only rows with a score above it take part");
   f.Add("topk", &P::topk).Default(-1).Help("so many of the best rows take part; below 1: all");
-  f.Add("coord_start", &P::coord_start).Default(2).Range(0, 1 << 20).Help("first column of the box");
+  f.Add("coord_start", &P::coord_start)
+      .Default(2)
+      .Range(0, 1 << 20)
+      .Help("first column of the box");
   f.Add("score_index", &P::score_index).Default(1).Range(0, 1 << 20).Help("column of the score");
   f.Add("id_index", &P::id_index)
       .Default(-1)
@@ -27,8 +32,9 @@ void BoxNmsParam::Declare(Fields<BoxNmsParam>& f) {
   f.Add("force_suppress", &P::force_suppress)
       .Default(false)
       .Help("boxes of other classes suppress, too");
-  DeclareBoxFormat(f, "in_format", &P::in_format,
-                   "of the data: corner (left, top, right, bottom) or center (x, y, width, height)");
+  DeclareBoxFormat(
+      f, "in_format", &P::in_format,
+      "of the data: corner (left, top, right, bottom) or center (x, y, width, height)");
   DeclareBoxFormat(f, "out_format", &P::out_format, "of the output");
 }
 
@@ -37,10 +43,12 @@ bool BoxNmsProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
   if (!InferSameShape(*this, in, out)) return false;
   const TShape& data = (*in)[0];
   const int64_t columns = data.ndim() < 2 ? 0 : data[data.ndim() - 1];
-  const int needed = std::max({param_.coord_start + 4, param_.score_index + 1, param_.id_index + 1});
+  const int needed =
+      std::max({param_.coord_start + 4, param_.score_index + 1, param_.id_index + 1});
   if (columns < needed) {
-    Throw(ErrorKind::kConfig, "{}: the data have shape {}; expected [..., boxes, columns] with {}",
-          TypeString(), data.ToString(), format("at least {} columns", needed));
+    Throw(ErrorKind::kConfig,
+          "{}: the data have shape {}; expected [..., boxes, columns] with at least {} columns",
+          TypeString(), data.ToString(), needed);
   }
   return true;
 }
@@ -48,7 +56,8 @@ bool BoxNmsProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* ou
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(box_nms, registry) {
-  registry.AddProperty("_contrib_box_nms",
-                       {"box_nms", "_contrib_box_non_maximum_suppression", "box_non_maximum_suppression"},
-                       [] { return std::make_unique<mxtrain::BoxNmsProperty>(); });
+  registry.AddProperty(
+      "_contrib_box_nms",
+      {"box_nms", "_contrib_box_non_maximum_suppression", "box_non_maximum_suppression"},
+      [] { return std::make_unique<mxtrain::BoxNmsProperty>(); });
 }

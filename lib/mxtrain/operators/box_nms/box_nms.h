@@ -5,7 +5,8 @@
 //
 // - a row takes part if its score is above valid_thresh and its class is not background_id; of
 //   those the topk best, ordered by score, equal scores in the order of their rows;
-// - in that order a row is kept unless a row that was kept before it, of the same class (of any with
+// - in that order a row is kept unless a row that was kept before it, of the same class (of any
+// with
 //   force_suppress or without classes), has an intersection over union with it above
 //   overlap_thresh;
 // - the output has the rows that were kept, in that order, then rows of -1.

@@ -4,14 +4,16 @@
 // copied in that order, so that a box is compared with all later ones by one pass over contiguous
 // numbers. An image is the work of a team: each of its threads has the boxes that it alone marks as
 // suppressed, and asks the one whose box is next whether that is kept.
+#include <algorithm>
 #include <bit>
+#include <limits>
 #include <memory>
 
 #include "mxtrain/operator/gather_order.h"
+#include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/operator.h"
 #include "mxtrain/operator/order_key.h"
 #include "mxtrain/operator/plans.h"
-#include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/rows.h"
 #include "mxtrain/operators/box_nms/box_nms.h"
 
@@ -50,13 +52,11 @@ struct Reader {
 
   MXTRAIN_HD const T* Row(int64_t row) const { return data + row * shape.columns; }
   MXTRAIN_HD bool TakesPart(int64_t row) const {
-    const bool foreground = id < 0 || background < 0 ||
-                            static_cast<C>(Row(row)[id]) != static_cast<C>(background);
+    const bool foreground =
+        id < 0 || background < 0 || static_cast<C>(Row(row)[id]) != static_cast<C>(background);
     return foreground && static_cast<C>(Row(row)[score]) > least_score;
   }
-  MXTRAIN_HD C Class(int64_t row) const {
-    return separate ? static_cast<C>(Row(row)[id]) : C(0);
-  }
+  MXTRAIN_HD C Class(int64_t row) const { return separate ? static_cast<C>(Row(row)[id]) : C(0); }
 };
 
 // The best first; rows that do not take part are last.
@@ -82,8 +82,8 @@ struct Ordered {
 
   static constexpr int64_t kArrays = 6;
   static int64_t Bytes(int64_t rows) {
-    return rows * (kArrays * static_cast<int64_t>(sizeof(C)) +
-                   static_cast<int64_t>(sizeof(int32_t)));
+    return rows *
+           (kArrays * static_cast<int64_t>(sizeof(C)) + static_cast<int64_t>(sizeof(int32_t)));
   }
   Ordered(void* scratch, int64_t rows) {
     C* next = static_cast<C*>(scratch);
@@ -249,9 +249,9 @@ class BoxNms final : public Operator {
       using T = typename decltype(tag)::type;
       const T* x = data.dptr<T>();
       Keep(device, Reader<T>(shape, x, param_), scratch, kept);
-      MapOn<T>(device, args.out_data[0], args.req[0],
-               KeptElement<T>{shape, x, kept, param_.coord_start, param_.in_format,
-                              param_.out_format});
+      MapOn<T>(
+          device, args.out_data[0], args.req[0],
+          KeptElement<T>{shape, x, kept, param_.coord_start, param_.in_format, param_.out_format});
     });
   }
 
@@ -308,9 +308,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const bool wide = request.in[0].type == DType::kFloat64;
   const int64_t order = wide ? PositionOrder<uint64_t, Device>::Bytes(shape.rows())
                              : PositionOrder<uint32_t, Device>::Bytes(shape.rows());
-  plan.forward_workspace =
-      RoundUp(order, 64) +
-      (wide ? Ordered<double>::Bytes(shape.rows()) : Ordered<float>::Bytes(shape.rows()));
+  plan.forward_workspace = RoundUp(order, 64) + (wide ? Ordered<double>::Bytes(shape.rows())
+                                                      : Ordered<float>::Bytes(shape.rows()));
   if (request.needs_backward) {
     plan.saved = {KeptBytes(shape)};
   } else {

@@ -26,7 +26,9 @@ struct Nms {
 // Numbers that every floating type holds, scores among which some are equal.
 Values RandomRows(const Nms& nms) {
   std::mt19937 random(static_cast<unsigned>(nms.shape.Size()));
-  const auto draw = [&random](int n) { return static_cast<double>(random() % static_cast<unsigned>(n)); };
+  const auto draw = [&random](int n) {
+    return static_cast<double>(random() % static_cast<unsigned>(n));
+  };
   Values x;
   for (size_t row = 0; row < nms.images() * nms.boxes(); ++row) {
     const double left = draw(16) / 8, top = draw(16) / 8, w = draw(13) / 8, h = draw(13) / 8;
@@ -69,10 +71,9 @@ std::vector<size_t> KeptRows(const Nms& nms, const double* image) {
     const bool suppressed = std::any_of(kept.begin(), kept.end(), [&](size_t k) {
       if (nms.classes && !nms.force && row(i)[0] != row(k)[0]) return false;
       const Rectangle b = RectangleOf(row(k) + 2, nms.in);
-      const double common =
-          Rectangle{std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right),
-                    std::min(a.bottom, b.bottom)}
-              .Area();
+      const double common = Rectangle{std::max(a.left, b.left), std::max(a.top, b.top),
+                                      std::min(a.right, b.right), std::min(a.bottom, b.bottom)}
+                                .Area();
       return common > nms.overlap * (a.Area() + b.Area() - common);
     });
     if (!suppressed) kept.push_back(i);
@@ -92,9 +93,9 @@ const Matrix& Conversion(const Nms& nms) {
 void ExamineBoxNms(const Nms& nms) {
   OperatorCase c;
   c.op = "box_nms";
-  c.name = format("box_nms {} overlap {} topk {} background {} force {} {} to {}",
-                  nms.shape.ToString(), nms.overlap, nms.most, nms.background, nms.force, nms.in,
-                  nms.out);
+  c.name =
+      format("box_nms {} overlap {} topk {} background {} force {} {} to {}", nms.shape.ToString(),
+             nms.overlap, nms.most, nms.background, nms.force, nms.in, nms.out);
   c.kwargs = {{"overlap_thresh", std::to_string(nms.overlap)},
               {"valid_thresh", std::to_string(nms.least_score)},
               {"topk", std::to_string(nms.most)},
@@ -169,10 +170,11 @@ TEST_CASE("box_nms: boxes by center and size") {
 TEST_CASE("box_nms: rows have the columns that are named") {
   const auto nms = TestRegistry().Create("box_nms", {{"coord_start", "3"}});
   std::vector<TShape> in = {TShape{5, 6}}, out(1), aux;
-  CHECK_THROWS_WITH_AS(nms->InferShape(&in, &out, &aux),
-                       "_contrib_box_nms: the data have shape [5, 6]; expected [..., boxes, columns] "
-                       "with at least 7 columns",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      nms->InferShape(&in, &out, &aux),
+      "_contrib_box_nms: the data have shape [5, 6]; expected [..., boxes, columns] "
+      "with at least 7 columns",
+      Error);
   in = {TShape{7}};
   CHECK_THROWS_AS(nms->InferShape(&in, &out, &aux), Error);
 }
