@@ -137,7 +137,7 @@ std::unique_ptr<Metric> NewRmse(const Kwargs& kwargs) {
   return std::make_unique<Rmse>();
 }
 std::unique_ptr<Metric> NewPsnr(const Kwargs& kwargs) {
-  NoParam().Init(kwargs, "metric rmse");
+  NoParam().Init(kwargs, "metric psnr");
   return std::make_unique<Psnr>();
 }
 std::unique_ptr<Metric> NewR2(const Kwargs& kwargs) {
