@@ -441,7 +441,8 @@ TEST_CASE("errors say what was expected") {
                        Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);
   CHECK_THROWS_AS(Metric::Create("mse", {{"k", "1"}}), Error);
-  CHECK_THROWS_WITH_AS(Metric::Create("psnr", {{"k", "1"}}), doctest::Contains("metric psnr"), Error);
+  CHECK_THROWS_WITH_AS(Metric::Create("psnr", {{"k", "1"}}), doctest::Contains("metric psnr"),
+                       Error);
   CHECK(Metric::Describe("top_k").size() == 2);
 }
 
