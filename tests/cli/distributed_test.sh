@@ -201,10 +201,7 @@ for k in $(seq "$kills"); do
       sleep "0.$((RANDOM % 10))"
       for i in $(seq 100); do newest killed >/dev/null && break; sleep 0.05; done
       kill -KILL "$(newest killed)"
-      begin=$SECONDS
-      timeout 20 tail --pid=$launcher -f /dev/null || { fail "a launcher whose rank was killed goes on"; kill -9 $launcher; }
-      [ $((SECONDS - begin)) -le 10 ] || fail "a killed rank ends all after $((SECONDS - begin)) s"
-      holds "no process is left" test -z "$(pgrep -f -- "--out $work/killed")"
+      ranks_end killed "a rank was killed"
     fi
     wait $launcher 2>/dev/null
   done

@@ -27,6 +27,17 @@ ranks() {
 # newest FOLDER: the newest rank that trains into a folder; mpirun itself, and what it has forked for a rank, are none.
 newest() { pgrep -n -f -- "^$program train .*--out $work/$1( |\$)"; }
 
+# ranks_end FOLDER WHAT: after one of them was killed, all ranks that train into a folder end within ten seconds. Their launcher, where it hangs
+# without them, is no fault of theirs: it is killed.
+ranks_end() {
+  local i
+  checks=$((checks + 1))
+  for i in $(seq 100); do newest "$1" >/dev/null || break; sleep 0.1; done
+  if newest "$1" >/dev/null; then fail "$2: a rank goes on"; pkill -KILL -f -- "^$program train .*--out $work/$1( |\$)"; fi
+  timeout 5 tail --pid=$launcher -f /dev/null || pkill -KILL -f -- "--out $work/$1( |\$)"
+  wait $launcher 2>/dev/null
+}
+
 # begin_run N FOLDER ARGUMENT...: a run of net.yaml by N processes that the test then disturbs, after its first epoch; sets launcher.
 begin_run() {
   local n=$1 folder=$2 i
@@ -70,8 +81,9 @@ notices_silence() {
   kill -KILL "$silent" 2>/dev/null
   checks=$((checks + 1))
   last="a process that does not answer"
-  # hydra gives the code of one of the processes: of the first, or of the one that it killed.
-  [ $code -eq 10 ] || [ "$mpi" = mpich -a $code -eq 9 ] || fail "$last: exit code $code, expected 10"
+  # hydra gives the code of one of the processes: of the first, or the signal of the other: KILL of hydra, or HUP, which Linux sends to a
+  # stopped process that lost its parent.
+  [ $code -eq 10 ] || [ "$mpi" = mpich -a \( $code -eq 9 -o $code -eq 1 \) ] || fail "$last: exit code $code, expected 10"
   says "train.kvstore.timeout"
   holds "rank $rank is named, and no other" grep -q ": rank $rank ended or does not answer" stderr
 }
