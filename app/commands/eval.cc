@@ -134,7 +134,8 @@ class Eval final : public Command {
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
           examples += batch.count;
           CheckFinite(losses, batch, outputs, *iter, &check);
-          for (const auto& [task, report] : reports) report->Add(batch, outputs, *iter);
+          const tasks::Examples batch_examples(batch, *iter, source.get());
+          for (const auto& [task, report] : reports) report->Add(batch_examples, outputs);
         },
         [] { return StopFlag() == 1; });
     if (StopFlag() == 1) return 128 + StopSignal();
@@ -159,20 +160,20 @@ class Eval final : public Command {
     std::string task;  // the name of its kind
     std::shared_ptr<tasks::Report> report;
   };
-  // Of the losses with labels, one task after another.
+  // Of the heads with labels, one task after another.
   using Reports = std::vector<HeadReport>;
   static Reports ReportsOf(const Model& model, const session::PipelineSpec& spec,
                            const DataIter& iter) {
     std::vector<tasks::Head> heads = session::HeadsOf(model, spec, ShapesOf(model, iter));
-    std::erase_if(heads, [](const tasks::Head& head) { return !head.loss || head.label.empty(); });
+    std::erase_if(heads, [](const tasks::Head& head) { return head.label.empty(); });
     Reports reports;
     for (const auto& task : tasks::TasksOf(heads, spec.task))
       reports.push_back({task->kind(), task->NewReport()});
     return reports;
   }
 
-  // Of the outputs, for a batch of the data; empty if they depend on more than that.
-  static std::vector<TShape> ShapesOf(const Model& model, const DataIter& iter) {
+  // For a batch of the data, as far as they depend on that alone.
+  static Symbol::Shapes ShapesOf(const Model& model, const DataIter& iter) {
     std::map<std::string, TShape> shapes;
     const std::vector<std::string> arguments = model.symbol.ListArguments();
     for (const auto& descs : {iter.provide_data(), iter.provide_label()}) {
@@ -181,8 +182,7 @@ class Eval final : public Command {
           shapes[desc.name] = desc.shape;
       }
     }
-    const Symbol::Shapes found = model.symbol.InferShape(shapes);
-    return found.complete ? found.outputs : std::vector<TShape>();
+    return model.symbol.InferShape(shapes);
   }
 
   // Looks at the losses' outputs of each example. One without a batch axis, a sum over the batch,

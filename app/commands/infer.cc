@@ -386,15 +386,16 @@ class Infer final : public Command {
   void Features(const CommonFlags& flags, const Model& model, const std::vector<std::string>& files,
                 inference::ModelRun* run, inference::FiniteCheck* check,
                 console::Console& console) const {
-    const TShape row = inference::RowOf(inference::OutputShapes(model, least_batch_).at(0),
+    const TShape row = inference::RowOf(inference::ShapesOf(model, least_batch_).outputs.at(0),
                                         least_batch_, output_layer_);
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
-    ForEach(run, rows, "examples", console,
-            [&](int64_t index, const std::vector<const float*>& outputs, const io::PointMap&) {
-              check->Look(index, {outputs[0], static_cast<size_t>(row.Size())}, run->iter());
-              writer.Write(index, outputs[0]);
-            });
+    ForEach(
+        run, rows, "examples", console,
+        [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
+          check->Look(example.index(), {outputs[0], static_cast<size_t>(row.Size())}, run->iter());
+          writer.Write(example.index(), outputs[0]);
+        });
     if (StopFlag() == 1) return;
     writer.Finish();
     if (flags.json) {
@@ -411,13 +412,13 @@ class Infer final : public Command {
                inference::FiniteCheck* check, console::Console& console) const {
     const auto examples = static_cast<int64_t>(rows.size());
     inference::OutputFiles files(output_, model.symbol.ListOutputs(),
-                                 inference::OutputShapes(model, least_batch_), least_batch_,
+                                 inference::ShapesOf(model, least_batch_).outputs, least_batch_,
                                  examples, console.logger());
     ForEach(run, examples, "examples", console,
-            [&](int64_t index, const std::vector<const float*>& outputs, const io::PointMap&) {
+            [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
               for (size_t k = 0; k < outputs.size(); ++k)
-                check->Look(index, {outputs[k], files.width(k)}, run->iter());
-              files.Write(index, outputs);
+                check->Look(example.index(), {outputs[k], files.width(k)}, run->iter());
+              files.Write(example.index(), outputs);
             });
     if (StopFlag() != 1) files.Finish();
   }
@@ -429,19 +430,19 @@ class Infer final : public Command {
     CheckAbilities(heads);
     const bool rows = of_arrays_ || spec.NeedsTable();
     const auto sinks = MakeSinks(heads, rows, names, console);
-    ForEach(
-        run, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
-        [&](int64_t index, const std::vector<const float*>& outputs, const io::PointMap& to_file) {
-          inference::Prediction prediction{
-              index, names[static_cast<size_t>(index)], run->source().FileOf(index), {}};
-          for (const inference::PredictedHead& head : heads) {
-            const std::span values(outputs[static_cast<size_t>(head.output)],
-                                   static_cast<size_t>(head.predictor->width()));
-            check->Look(index, values, run->iter());
-            prediction.heads.push_back(head.predictor->Predict(values, to_file));
-          }
-          for (const auto& sink : sinks) sink->Take(prediction);
-        });
+    ForEach(run, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
+            [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
+              const int64_t index = example.index();
+              inference::Prediction prediction{
+                  index, names[static_cast<size_t>(index)], run->source().FileOf(index), {}};
+              for (const inference::PredictedHead& head : heads) {
+                const std::span values(outputs[static_cast<size_t>(head.output)],
+                                       static_cast<size_t>(head.predictor->width()));
+                check->Look(index, values, run->iter());
+                prediction.heads.push_back(head.predictor->Predict(values, example));
+              }
+              for (const auto& sink : sinks) sink->Take(prediction);
+            });
     if (StopFlag() == 1) return;
     for (const auto& sink : sinks) sink->Finish();
   }
@@ -483,17 +484,15 @@ class Infer final : public Command {
             "differ from view to view");
     }
     const bool makes_images = Has(heads, &Abilities::images);
-    const auto is_image = [](const inference::PredictedHead& head) {
-      return head.predictor->abilities().images;
-    };
-    if (!annotate_.empty() && std::ranges::all_of(heads, is_image)) {
+    const bool draws = Has(heads, &Abilities::draws);
+    if (!annotate_.empty() && !draws) {
       Throw(ErrorKind::kUsage,
             "--annotate draws predictions on the images that they are of; this model predicts "
             "images: --images DIR writes them");
     }
     if (!images_.empty() && !makes_images)
       Throw(ErrorKind::kUsage, "--images is for models that predict images; this model does not");
-    if (makes_images && images_.empty() && probabilities_.empty()) {
+    if (makes_images && !draws && images_.empty() && probabilities_.empty()) {
       Throw(ErrorKind::kUsage,
             "this model predicts images: give --images DIR, which they are written into, or "
             "--probabilities FILE.npy, for numbers");

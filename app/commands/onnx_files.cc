@@ -143,9 +143,8 @@ std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec
 std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model, int64_t batch) {
   std::vector<tasks::OutputMeaning> meanings;
   const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
-  std::vector<tasks::Head> heads =
-      session::HeadsOf(model, spec, inference::OutputShapes(model, batch));
-  std::erase_if(heads, [](const tasks::Head& head) { return head.loss && head.label.empty(); });
+  std::vector<tasks::Head> heads = session::HeadsOf(model, spec, inference::ShapesOf(model, batch));
+  std::erase_if(heads, [](const tasks::Head& head) { return head.is_value_of_loss(); });
   for (const auto& task : tasks::TasksOf(heads, spec.task)) {
     if (auto meaning = task->MeaningOfOutput()) meanings.push_back(std::move(*meaning));
   }

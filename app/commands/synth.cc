@@ -42,7 +42,10 @@ class Synth final : public Command {
     arguments.Option("--count", &count_, "total number of examples")
         .Within(int64_t{4}, kMaxCount)
         .ShowsDefault();
-    arguments.Option("--classes", &classes_, "number of classes; default: 6").Positive();
+    arguments
+        .Option("--classes", &classes_,
+                "number of classes; default: 6, of segmentation 4 with the background")
+        .Positive();
     arguments.Option("--size", &size_, "size in pixels; sides are between 3/4 and 3/2 of it")
         .Within(kMinSize, kMaxSize)
         .ShowsDefault();

@@ -90,8 +90,8 @@ struct SourceConfig {
     return "";
   }
   std::string path() const { return Param("path"); }
-  std::string label;        // "given" or "image"; of data.val "": that of data.train
-  std::string targets;      // with label image: folder of the images; "": the data's own
+  std::string label;        // "given", "image" or "mask"; of data.val "": that of data.train
+  std::string targets;      // folder of images or masks; "": of images, the data's own
   double holdout = 0;       // data.val without a source: the fraction removed from the training set
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;

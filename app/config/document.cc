@@ -160,6 +160,8 @@ class DocumentLoader {
   }
 
   // Replaces `net: {use: NAME, classes: N}` by the net of that name, below all that is written.
+  // Layers that are written, or those of `decoder: NAME`, follow the last one of the net that they
+  // take.
   void UseNet(Value* root) {
     Value& net = root->Find("net")->value;
     const Member* use = net.Find("use");
@@ -168,11 +170,11 @@ class DocumentLoader {
       if (classes && !classes->value.is_null())
         diagnostics_.Error(classes->place, "net.classes needs net.use",
                            "it is the number of classes of a net that is used by name");
+      if (const Member* decoder = net.Find("decoder"); decoder && !decoder->value.is_null())
+        diagnostics_.Error(decoder->place, "net.decoder needs net.use",
+                           "it continues a net that is used by name");
       return RemoveKeys(&net);
     }
-    if (const Member* layers = net.Find("layers"); layers && !layers->value.is_null())
-      diagnostics_.Error(layers->place, "net.layers and net.use exclude each other",
-                         "to change a net, copy its file, or include it and set its variables");
     if (!use->value.is_scalar())
       diagnostics_.Error(use->value.place,
                          format("net.use: expected a name, got {}", use->value.Describe()),
@@ -180,10 +182,94 @@ class DocumentLoader {
     diagnostics_.ThrowIfErrors();
     Value parts = NetWithoutRecipe(LoadNet(use->value));
     if (classes) SetClasses(*classes, &parts);
+    if (Value layers = OwnLayers(net, &parts); layers.is_list())
+      Continue(use->value, root->Get("vars"), std::move(layers), &parts);
+    diagnostics_.ThrowIfErrors();
     RemoveKeys(&net);
+    std::erase_if(net.members, [](const Member& m) { return m.key == "layers"; });
     PrepareToCover(root, &parts);
     Merge(std::move(*root), &parts);
     *root = std::move(parts);
+  }
+
+  // The layers of the decoder, whose blocks and variables come into *parts, and those that are
+  // written; null if there are none.
+  Value OwnLayers(const Value& net, Value* parts) {
+    const auto list_of = [](const Value* map) {
+      const Value* const layers = map && map->is_map() ? map->Get("layers") : nullptr;
+      return layers && layers->is_list() ? layers : nullptr;
+    };
+    const Value* const written = list_of(&net);
+    const Value* const name = net.Get("decoder");
+    if (!name || name->is_null()) return written ? *written : Value();
+    Value decoder = LoadDecoder(*name);
+    Value layers = *list_of(decoder.Get("net"));
+    if (written) layers.list.insert(layers.list.end(), written->list.begin(), written->list.end());
+    std::erase_if(decoder.members,
+                  [](const Member& m) { return m.key != "blocks" && m.key != "vars"; });
+    Merge(std::move(decoder), parts);
+    return layers;
+  }
+
+  // Cuts the layers of the net `name` behind the last that one of `layers` takes by its name, and
+  // puts these in their place. `vars`: those that are written; may be null.
+  void Continue(const Value& name, const Value* vars, Value layers, Value* parts) {
+    Member* const net = parts->Find("net");
+    Member* const trunk = net ? net->value.Find("layers") : nullptr;
+    if (!trunk || !trunk->value.is_list()) return;
+    std::vector<std::string> taken, names;
+    for (const Value& layer : layers.list) TakenBy(layer, name, {vars, parts->Get("vars")}, &taken);
+    if (diagnostics_.num_errors() > 0) return;
+    size_t end = 0;
+    for (size_t i = 0; i < trunk->value.list.size(); ++i) {
+      const std::string own = NameOfLayer(trunk->value.list[i]);
+      if (own.empty()) continue;
+      names.push_back(own);
+      if (std::ranges::find(taken, own) != taken.end()) end = i + 1;
+    }
+    if (end == 0) {
+      diagnostics_.Error(
+          layers.place,
+          format("net.layers next to net.use: none takes a layer of {} by its name", name.text),
+          format("give the first one inputs: NAME; the layers are {}", join(names, ", ")));
+      return;
+    }
+    std::vector<Value>& all = trunk->value.list;
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(end), all.end());
+    for (Value& layer : layers.list) all.push_back(std::move(layer));
+  }
+
+  // {Convolution: {name: stem, ...}}: "stem"; "" without a name.
+  static std::string NameOfLayer(const Value& layer) {
+    if (!layer.is_map() || layer.members.size() != 1) return "";
+    const Value* name =
+        layer.members[0].value.is_map() ? layer.members[0].value.Get("name") : nullptr;
+    return name && name->is_scalar() ? name->text : "";
+  }
+
+  // The names in `inputs` of a layer, those of variables ("${stride4}") by their value.
+  void TakenBy(const Value& layer, const Value& use, const std::vector<const Value*>& vars,
+               std::vector<std::string>* names) {
+    if (!layer.is_map() || layer.members.size() != 1) return;
+    const Value& keys = layer.members[0].value;
+    const Value* const inputs = keys.is_map() ? keys.Get("inputs") : nullptr;
+    if (!inputs) return;
+    for (const Value& input : inputs->is_list() ? inputs->list : std::vector<Value>{*inputs}) {
+      std::string text = input.text;
+      if (text.starts_with("${") && text.ends_with("}")) {
+        const std::string variable = text.substr(2, text.size() - 3);
+        const Value* value = nullptr;
+        for (const Value* map : vars) {
+          if (map && map->is_map() && !value) value = map->Get(variable);
+        }
+        if (!value)
+          diagnostics_.Error(
+              use.place, format("{} does not say which of its layers is {}", use.text, variable),
+              format("set vars.{}: LAYER; `mxtrain plan` shows the layers", variable));
+        text = value ? value->text : "";
+      }
+      names->push_back(text.substr(0, text.find('.')));
+    }
   }
 
   // train.weights: {file, sha256} is one text, FILE#sha256=DIGITS (address.h).
@@ -209,13 +295,17 @@ class DocumentLoader {
   }
 
   static void RemoveKeys(Value* net) {
-    std::erase_if(net->members,
-                  [](const Member& m) { return m.key == "use" || m.key == "classes"; });
+    std::erase_if(net->members, [](const Member& m) {
+      return m.key == "use" || m.key == "classes" || m.key == "decoder";
+    });
   }
 
-  Value LoadNet(const Value& name) {
+  Value LoadNet(const Value& name) { return LoadShipped(name, NetFile); }
+  Value LoadDecoder(const Value& name) { return LoadShipped(name, DecoderFile); }
+
+  Value LoadShipped(const Value& name, fs::path (*file_of)(const std::string& name)) {
     try {
-      const fs::path file = NetFile(name.text);
+      const fs::path file = file_of(name.text);
       return LoadFile(file.string(), file, ReadFile(file.string(), kMostDocument));
     } catch (const DiagnosticError&) {
       throw;

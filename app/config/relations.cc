@@ -6,6 +6,7 @@
 
 #include "app/config/schema_kinds.h"
 #include "mxtrain/io/augmenter.h"
+#include "mxtrain/io/source_factory.h"
 #include "mxtrain/metric/metric.h"
 #include "mxtrain/optimizer/optimizer.h"
 
@@ -54,15 +55,24 @@ void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
 void CheckTargets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const SourceConfig &train = loaded.config.data.train, &val = loaded.config.data.val;
   const auto check = [&](const SourceConfig& set, const std::string& label, const char* key) {
-    if (!set.targets.empty() && label != "image")
-      diagnostics->Error(loaded.PlaceOf(key), format("{} needs label: image", key),
-                         "add label: image beside it, or remove it");
+    if (!set.targets.empty() && label == "given")
+      diagnostics->Error(loaded.PlaceOf(key), format("{} needs label: image or mask", key),
+                         "add label: image beside it, or label: mask, or remove it");
+    const io::SourceKind* const kind = io::Sources().Find(set.source);
+    if (label == "mask" && kind && kind->is_table) {
+      diagnostics->Error(set.place, format("label: mask is not for {}", set.source),
+                         "use images in a folder or a list, and the folder of their masks as "
+                         "targets");
+    } else if (label == "mask" && set.targets.empty()) {
+      diagnostics->Error(set.place, "label: mask needs the folder of the masks",
+                         "add targets: FOLDER, with a mask for each image, of its name");
+    }
   };
   check(train, train.label, "data.train.targets");
   if (val.source.empty()) return;
   const std::string& label = val.label.empty() ? train.label : val.label;
   check(val, label, "data.val.targets");
-  if (label == "image" && val.targets.empty() && !train.targets.empty()) {
+  if (label == "image" && train.label == "image" && val.targets.empty() && !train.targets.empty()) {
     diagnostics->Error(val.place,
                        "data.train has targets and data.val has none, so that each of its images "
                        "would be its own target",

@@ -362,7 +362,9 @@ class Section {
 
   // A parameter of what a factory creates, kept as text among `member`. The key is described by
   // the field; returns it for what the field does not say.
-  KeyInfo& AddParam(const FieldInfo& field, Kwargs Owner::*member, CheckParamText check) {
+  // `quiet`: left out where it is not given, as by QuietDefault.
+  KeyInfo& AddParam(const FieldInfo& field, Kwargs Owner::*member, CheckParamText check,
+                    bool quiet = false) {
     Key& key = keys_.emplace_back();
     key.info.name = field.name;
     key.info.type = field.choices.empty() ? field.type : "string";
@@ -383,8 +385,8 @@ class Section {
     if (field.required) return key.info;
     const Value text = WriteParam(field, field.default_text);
     key.info.default_text = text.is_list() ? (text.list.empty() ? "[]" : "") : text.text;
-    key.set_default = [member, field](void* owner) {
-      SetParam(field.name, field.default_text, &(static_cast<Owner*>(owner)->*member));
+    key.set_default = [member, field, quiet](void* owner) {
+      if (!quiet) SetParam(field.name, field.default_text, &(static_cast<Owner*>(owner)->*member));
     };
     return key.info;
   }

@@ -5,6 +5,7 @@
 
 #include "app/config/schema_kinds.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/image_targets.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::config {
@@ -103,21 +104,29 @@ Section<SourceConfig> SourceSection(bool validation) {
   AddParams(/*of_cells=*/false, &s);
   s.Add("label", &C::label)
       .QuietDefault(validation ? "" : "given")
-      .Choices({"given", "image"},
-               {"the labels of the data", "an image of the same size, its pixels from 0 to 1"})
+      .Choices({"given", "image", "mask"},
+               {"the labels of the data", "an image of the same size, its pixels from 0 to 1",
+                "a class for each pixel of the image"})
       .OnlyFor("source", sources)
       .Help(validation ? "what the net is to answer; by default as in data.train"
                        : "what the net is to answer; image: the example's own image, as an "
-                         "autoencoder does, the one in `targets`, or that in the label's column")
+                         "autoencoder does, the one in `targets`, or that in the label's column; "
+                         "mask: the classes in an image in `targets`")
       .Also({"target", "class_mode"});
   s.Add("targets", &C::targets)
       .QuietDefault("")
       .OnlyFor("source", others)
       .IsPath()
       .Help(
-          "with label: image, folder of the images, each with the path of its example's file; "
-          "without, each image is its own")
-      .Also({"target_path", "targets_dir"});
+          "with label: image or mask, folder of those images, each with the path of its example's "
+          "file; without, each image is its own")
+      .Also({"target_path", "targets_dir", "masks"});
+  for (const FieldInfo& field : io::TargetsParam::Describe()) {
+    if (field.name == "label" || field.name == "targets") continue;
+    KeyInfo& key = s.AddParam(field, &C::params, &io::TargetsParam::Check, /*quiet=*/true);
+    key.selector = "source";
+    key.only_for = others;
+  }
   if (validation) {
     s.Add("split", &C::holdout)
         .Default(0)

@@ -11,10 +11,14 @@ namespace {
 Section<NetConfig> NetSection() {
   Section<NetConfig> s;
   s.Describe("use", "string",
-             "instead of layers: a net that comes with the program, by its name in `mxtrain nets`; "
-             "brings its blocks, variables, initializers and list of names for train.weights");
+             "a net that comes with the program, by its name in `mxtrain nets`; with layers or a "
+             "decoder, up to the last one that these take by its name; brings its blocks, "
+             "variables, initializers and list of names for train.weights");
   s.Describe("classes", "integer",
              "with use: number of classes; default: as many as the training data has");
+  s.Describe("decoder", "string",
+             "with use: what makes scores of classes for each pixel of layers of that net: "
+             "pyramid; variables: decoder_width, decoder_dropout");
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path Folder() {
+// `name`: imagenet or decoders.
+fs::path Folder(const char* name) {
   std::error_code error;
   fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) {  // no /proc: the path by which the kernel was told to start it
@@ -30,7 +31,7 @@ fs::path Folder() {
   }
   // From the folder of programs to that of configurations, as they are installed.
   const fs::path folder =
-      (program.parent_path() / MXTRAIN_PROGRAMS_TO_CONFIGS / "imagenet").lexically_normal();
+      (program.parent_path() / MXTRAIN_PROGRAMS_TO_CONFIGS / name).lexically_normal();
   if (!fs::is_directory(folder, error)) {
     Throw(ErrorKind::kFileSystem,
           "the nets that come with the program are not in {}; install it with its configurations, "
@@ -76,15 +77,20 @@ Value Only(const Value& map, std::initializer_list<std::string_view> keys) {
   return kept;
 }
 
-}  // namespace
-
-std::vector<std::string> NetNames() {
+// Of the configurations in a folder, sorted.
+std::vector<std::string> NamesIn(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(Folder())) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+}  // namespace
+
+std::vector<std::string> NetNames() {
+  return NamesIn(Folder("imagenet"));
 }
 
 fs::path NetFile(const std::string& name) {
@@ -94,7 +100,17 @@ fs::path NetFile(const std::string& name) {
     Throw(ErrorKind::kConfig, "there is no net '{}'{} `mxtrain nets` lists them", name,
           guess.empty() ? ";" : guess);
   }
-  return Folder() / (name + ".yaml");
+  return Folder("imagenet") / (name + ".yaml");
+}
+
+fs::path DecoderFile(const std::string& name) {
+  const fs::path folder = Folder("decoders");
+  const std::vector<std::string> names = NamesIn(folder);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    Throw(ErrorKind::kConfig, "there is no decoder '{}'{}; known are {}", name,
+          DidYouMean(name, names), join(names, ", "));
+  }
+  return folder / (name + ".yaml");
 }
 
 Value NetWithoutRecipe(const Value& config) {

@@ -18,6 +18,10 @@ std::vector<std::string> NetNames();
 // there is no such net, and as NetNames.
 std::filesystem::path NetFile(const std::string& name);
 
+// The configuration of what makes an answer for each pixel of the layers of such a net, by its name
+// (net.decoder): a file of the folder `decoders` beside them. Throws as NetFile.
+std::filesystem::path DecoderFile(const std::string& name);
+
 // What of a net's configuration belongs to the net itself: `net`, `blocks`, `vars`, and of `train`
 // the initial values of its parameters and the list of names of published weights. Without the
 // value of vars.classes, which is then the number of classes in the data.

@@ -33,8 +33,8 @@ int64_t BatchWithinMemory(Runtime& runtime, const Model& model, const RunOptions
 
 // Throws kUsage for an output whose part for an example changes with the size of the batch.
 void CheckRows(const Model& model, int64_t least_batch, int64_t batch) {
-  const std::vector<TShape> least = OutputShapes(model, least_batch),
-                            whole = OutputShapes(model, batch);
+  const std::vector<TShape> least = ShapesOf(model, least_batch).outputs,
+                            whole = ShapesOf(model, batch).outputs;
   const std::vector<std::string> names = model.symbol.ListOutputs();
   for (size_t k = 0; k < names.size(); ++k) {
     if (least[k].ndim() == 0 || least[k][0] != least_batch) continue;  // RowOf refuses it
@@ -122,11 +122,11 @@ void ModelRun::ForEach(const OnRow& on_row, const std::function<void(int64_t)>& 
         }
         if (!whole) return;
         const auto rows = static_cast<size_t>(iter_->batch_size());
+        const tasks::Examples examples(batch, *iter_, source_.get());
         for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
           for (size_t k = 0; k < row.size(); ++k)
             row[k] = values[k].data() + i * (values[k].size() / rows);
-          on_row(batch.index[i], row,
-                 batch.maps.empty() ? io::PointMap() : batch.maps[i].Inverse());
+          on_row(examples[i], row);
         }
         on_batch(batch.count);
       },

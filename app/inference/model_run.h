@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "app/tasks/example.h"
 #include "mxtrain/base/log.h"
 #include "mxtrain/io/data_iter.h"
-#include "mxtrain/io/point_map.h"
 #include "mxtrain/io/source.h"
 #include "mxtrain/train/evaluation.h"
 #include "mxtrain/train/model.h"
@@ -35,10 +35,10 @@ class ModelRun {
            const RunOptions& options);
   ~ModelRun();
 
-  // The outputs of the net for one example, in its order, as float32; valid during the call.
-  // `to_file`: from points of its first image, as the net reads it, to those of the file.
-  using OnRow = std::function<void(int64_t index, const std::vector<const float*>& outputs,
-                                   const io::PointMap& to_file)>;
+  // The outputs of the net for one example, in its order, as float32; valid during the call. Of
+  // several views of it, its inputs are those of the last.
+  using OnRow =
+      std::function<void(const tasks::Example& example, const std::vector<const float*>& outputs)>;
   // Calls `on_row` for each readable example, in the order of the source, and `on_batch` with the
   // number of those done. Ends early once `stop` is true.
   void ForEach(const OnRow& on_row, const std::function<void(int64_t)>& on_batch,

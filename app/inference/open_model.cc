@@ -229,14 +229,14 @@ std::vector<std::string> DeclaredBy(const OpenedModel& opened) {
   return names;
 }
 
-std::vector<TShape> OutputShapes(const Model& model, int64_t batch) {
+Symbol::Shapes ShapesOf(const Model& model, int64_t batch) {
   std::map<std::string, TShape> shapes;
   for (const InputInfo& input : model.info.inputs) {
     std::vector<int64_t> dims{batch};
     dims.insert(dims.end(), input.shape.begin(), input.shape.end());
     shapes[input.name] = TShape(std::span<const int64_t>(dims));
   }
-  return model.symbol.InferShape(shapes).outputs;
+  return model.symbol.InferShape(shapes);
 }
 
 void CheckOnlyBatch(const OpenedModel& opened, int64_t examples, int64_t wanted) {

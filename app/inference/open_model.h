@@ -26,7 +26,7 @@ struct OpenedModel {
 std::vector<std::string> DeclaredBy(const OpenedModel& opened);
 
 // The outputs of the net for a batch of this size.
-std::vector<TShape> OutputShapes(const Model& model, int64_t batch);
+Symbol::Shapes ShapesOf(const Model& model, int64_t batch);
 
 // For a net of one size of the batch, which runs once: throws kData for another number of examples,
 // kUsage for another --batch (0: not given).

@@ -15,8 +15,8 @@ std::vector<PredictedHead> PredictedHeadsOf(const Model& model, const session::P
   std::vector<PredictedHead> heads;
   std::vector<std::string> others;
   std::string first;
-  for (const tasks::Head& head : session::HeadsOf(model, run, OutputShapes(model, batch))) {
-    if (head.loss && head.label.empty()) continue;  // the value of a loss
+  for (const tasks::Head& head : session::HeadsOf(model, run, ShapesOf(model, batch))) {
+    if (head.is_value_of_loss()) continue;
     const std::unique_ptr<tasks::Task> task = tasks::TaskOf(head, run.task);
     std::shared_ptr<const tasks::Predictor> predictor =
         task ? task->NewPredictor(options) : nullptr;

@@ -294,13 +294,12 @@ class PredictedImages final : public PredictionSink {
     p.images.resize(predicts_.size());
     for (size_t h = 0; h < predicts_.size(); ++h) {
       if (predicts_[h].empty()) continue;
-      const std::optional<io::Image> image = p.heads[h]->PredictedImage();
-      if (!image) continue;
+      const std::string png = p.heads[h]->PredictedPng();
+      if (png.empty()) continue;
       const fs::path of = p.file.empty() ? fs::path(FileName(p.name)) : Below(p.file);
       const std::string stem = p.file.empty() ? of.string() : of.stem().string();
       const Shelf shelf(fs::path(folder_) / of.parent_path());
-      p.images[h] = shelf.Put(stem + (several_ ? "-" + FileName(predicts_[h]) : "") + ".png",
-                              io::EncodePng(*image));
+      p.images[h] = shelf.Put(stem + (several_ ? "-" + FileName(predicts_[h]) : "") + ".png", png);
       ++written_;
     }
   }

@@ -12,6 +12,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/column_statistics.h"
+#include "mxtrain/io/image_targets.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::session {
@@ -25,6 +26,15 @@ std::vector<std::string> Targets(const SessionView& session) {
     if (task->TakesNumbers() && std::ranges::count(targets, label) == 0) targets.push_back(label);
   }
   return targets;
+}
+
+// How targets are read is said once, for the training data.
+void InheritTargets(const config::SourceConfig& training, Kwargs* kwargs) {
+  for (const auto& [key, text] : training.params) {
+    const bool own = std::ranges::any_of(
+        *kwargs, [&name = key](const auto& param) { return param.first == name; });
+    if (io::IsTargetsParam(key) && !own) kwargs->emplace_back(key, text);
+  }
 }
 
 }  // namespace
@@ -86,7 +96,8 @@ const config::SourceConfig& DataSets::ConfigOf(bool validation) const {
 Kwargs DataSets::ParamsOf(bool validation) const {
   const config::SourceConfig& c = ConfigOf(validation);
   const std::string& label = c.label.empty() ? config().data.train.label : c.label;
-  Kwargs kwargs = SourceParams(c, session_.net, class_names_, label == "image");
+  Kwargs kwargs = SourceParams(c, session_.net, class_names_, label);
+  if (validation) InheritTargets(config().data.train, &kwargs);
   if (IsTable(ConfigOf(validation)))
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;

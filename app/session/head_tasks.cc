@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/session/train_options.h"
 #include "app/tasks/task_list.h"
 #include "mxtrain/base/error.h"
 
@@ -21,6 +22,25 @@ tasks::LabelFacts FactsOf(const std::string& label, const std::vector<tasks::Hea
   return facts;
 }
 
+// The one place that binds labels to heads.
+std::vector<tasks::Head> BoundHeads(const Symbol& net, const Symbol::Shapes& shapes,
+                                    const std::vector<std::string>& inputs,
+                                    const std::vector<MetricSpec>& metrics,
+                                    const std::vector<std::string>& classes,
+                                    const PipelineSpec& data) {
+  std::vector<tasks::Head> heads = tasks::HeadsOf(net, shapes, inputs);
+  for (tasks::Head& head : heads) {
+    const auto metric = std::ranges::find_if(metrics, [&head](const MetricSpec& spec) {
+      return !spec.output.empty() && HeadName(spec.output) == head.name && !spec.label.empty();
+    });
+    if (!head.label.empty() || head.is_value_of_loss() || metric == metrics.end()) continue;
+    head.label = metric->label;
+    head.label_shape = tasks::ShapeOf(net, shapes, head.label);
+  }
+  for (tasks::Head& head : heads) head.facts = FactsOf(head.label, heads, classes, data);
+  return heads;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<tasks::Task>> TasksOf(const SessionView& session,
@@ -28,10 +48,11 @@ std::vector<std::unique_ptr<tasks::Task>> TasksOf(const SessionView& session,
                                                   const PipelineSpec& data) {
   const config::Net& net = session.net;
   const int64_t batch = std::max(session.config().data.batch_size, 1);  // 0: not chosen yet
-  const Symbol::Shapes shapes = net.symbol.InferShape(config::BatchShapes(net, batch));
+  std::vector<std::string> inputs;
+  for (const config::NetInput& input : net.inputs) inputs.push_back(input.name);
   std::vector<tasks::Head> heads =
-      tasks::HeadsOf(net.symbol, shapes.complete ? shapes.outputs : std::vector<TShape>());
-  for (tasks::Head& head : heads) head.facts = FactsOf(head.label, heads, class_names, data);
+      BoundHeads(net.symbol, net.symbol.InferShape(config::BatchShapes(net, batch)), inputs,
+                 MetricsOf(session.config().train), class_names, data);
   std::erase_if(heads, [](const tasks::Head& head) { return head.label.empty(); });
   return tasks::TasksOf(heads, session.config().task);
 }
@@ -46,7 +67,7 @@ void CheckTask(const SessionView& session) {
             all, [&kind](const auto& task) { return kind.open(task->head()) != nullptr; }))
       return;
     session.diagnostics.Error(session.loaded.PlaceOf("task"),
-                              format("no loss of the net is of the task {} ({})", name, kind.help),
+                              format("no head of the net is of the task {} ({})", name, kind.help),
                               "remove the line");
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
@@ -55,18 +76,10 @@ void CheckTask(const SessionView& session) {
 }
 
 std::vector<tasks::Head> HeadsOf(const Model& model, const PipelineSpec& run,
-                                 const std::vector<TShape>& shapes) {
-  std::vector<tasks::Head> heads = tasks::HeadsOf(model.symbol, shapes);
-  for (tasks::Head& head : heads) {
-    if (!head.loss) {
-      const auto metric = std::ranges::find_if(run.metrics, [&head](const MetricSpec& spec) {
-        return HeadName(spec.output) == head.name;
-      });
-      if (metric != run.metrics.end()) head.label = metric->label;
-    }
-    head.facts = FactsOf(head.label, heads, model.info.class_names, run);
-  }
-  return heads;
+                                 const Symbol::Shapes& shapes) {
+  std::vector<std::string> inputs;
+  for (const InputInfo& input : model.info.inputs) inputs.push_back(input.name);
+  return BoundHeads(model.symbol, shapes, inputs, run.metrics, model.info.class_names, run);
 }
 
 }  // namespace mxtrain::session

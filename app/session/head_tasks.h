@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tasks of the heads of a net: of a configuration, or of a model by what it says of its data.
+// The tasks of the heads of a net: of a configuration, or of a model by what it says of its data. A
+// head has the label of its loss; one without such a loss, that which a metric compares it with.
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +22,8 @@ std::vector<std::unique_ptr<tasks::Task>> TasksOf(const SessionView& session,
 // Reports `task: NAME` where there is no such task, or no head of the net is of it.
 void CheckTask(const SessionView& session);
 
-// The heads of a model; those without a loss have the label that a metric of the run compares them
-// with. `shapes`: of its outputs; empty if they cannot be inferred.
+// The heads of a model. `shapes`: as far as they can be inferred.
 std::vector<tasks::Head> HeadsOf(const Model& model, const PipelineSpec& run,
-                                 const std::vector<TShape>& shapes);
+                                 const Symbol::Shapes& shapes);
 
 }  // namespace mxtrain::session

@@ -233,8 +233,16 @@ void ChooseMetrics(const SessionView& session, config::LoadedConfig* loaded) {
   std::vector<config::Named> chosen;
   const auto tasks = TasksOf(session);
   if (!tasks.empty()) {
+    const tasks::Head& head = tasks.front()->head();
     const MetricSpec metric = tasks.front()->DefaultMetric();
-    chosen.push_back({metric.name, metric.params, {}});
+    config::Named& named = chosen.emplace_back(config::Named{metric.name, metric.params, {}});
+    // Without a name, the first loss that has a label.
+    const LossReport losses(session.net.symbol);
+    const auto first = std::ranges::find_if(
+        losses.heads(), [](const LossReport::Head& loss) { return !loss.label.empty(); });
+    if (first == losses.heads().end() || first->output != head.output)
+      named.params.emplace_back("output", head.name);
+    if (!head.has_loss_of_label()) named.params.emplace_back("label", head.label);
   }
   loaded->resolved.Find("train")->value.members.push_back({"metrics", {}, config::Write(chosen)});
   loaded->config.train.metrics = std::move(chosen);

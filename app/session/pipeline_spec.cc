@@ -9,6 +9,7 @@
 #include "mxtrain/base/json.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/first_record.h"
+#include "mxtrain/io/image_targets.h"
 
 namespace mxtrain::session {
 namespace {
@@ -126,8 +127,7 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
       kwargs.emplace_back(key, value);
   }
   for (const auto& param : source_params) {
-    if (with_labels && (param.first == "label" || param.first == "targets"))
-      kwargs.push_back(param);
+    if (with_labels && io::IsTargetsParam(param.first)) kwargs.push_back(param);
   }
   if (with_labels && !classes.empty() && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
@@ -279,7 +279,7 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
     kwargs.emplace_back("label_name", model.labels[0].name);
   io::PipelineParam param;
   param.Init(kwargs, "data");
-  param.maps = true;
+  param.origins = true;
   param.Feed(device);
   auto iter = io::NewPipeline(runtime, std::move(source), transforms, param);
   for (const DataDesc& desc : iter->provide_data()) {

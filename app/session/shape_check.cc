@@ -122,20 +122,26 @@ void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool train
 }
 
 void CheckTargets(const DataIter& iter, const config::SourceConfig& c, const SessionView& session) {
-  std::vector<TShape> outputs;
-  try {
-    outputs = OutputShapes(iter, session.net);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kConfig) throw;
-    return;  // the net's binding reports that
-  }
+  // Without the labels, which may not fit.
+  const Symbol::Shapes shapes =
+      session.net.symbol.InferShape(config::BatchShapes(session.net, iter.batch_size()));
+  const std::vector<TShape>& outputs = shapes.outputs;
+  if (!shapes.complete) return;
   const LossReport losses(session.net.symbol);
   for (const LossReport::Head& head : losses.heads()) {
     using Kind = LossReport::Head::Kind;
     const TShape& output = outputs[static_cast<size_t>(head.output)];
     for (const DataDesc& label : iter.provide_label()) {
-      const bool compared =
-          label.name == head.label && (head.kind == Kind::kLinear || head.kind == Kind::kAbsolute);
+      if (label.name != head.label) continue;
+      const bool compared = head.kind == Kind::kLinear || head.kind == Kind::kAbsolute;
+      if (head.kind == Kind::kSoftmax && label.shape.ndim() == 3 && output.ndim() == 4 &&
+          (label.shape[1] != output[2] || label.shape[2] != output[3])) {
+        session.diagnostics.Error(
+            c.place,
+            format("the label '{}' has a class for each of {}x{} pixels, but '{}' answers {}x{}",
+                   label.name, label.shape[2], label.shape[1], head.name, output[3], output[2]),
+            "end the net with UpSampling, or an output of that size");
+      }
       if (!compared || label.shape.ndim() != 4 || label.shape == output) continue;
       const auto of_example = [](const TShape& shape) {
         return TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1)));

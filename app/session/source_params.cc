@@ -59,18 +59,18 @@ bool IsTable(const config::SourceConfig& c) {
 }
 
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
-                    const std::vector<std::string>& classes, bool label_images) {
+                    const std::vector<std::string>& classes, const std::string& label) {
   const io::SourceKind& kind = *io::Sources().Find(c.source);
   Kwargs kwargs = Given(c);
-  if (kind.is_table) AddColumns(c, net, label_images, &kwargs);
-  if (!classes.empty() && kind.NamesClasses(kwargs))
+  if (kind.is_table) AddColumns(c, net, label == "image", &kwargs);
+  if (!classes.empty() && label == "given" && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
   const auto position = [&kind](const auto& param) { return kind.Parameter(param.first); };
   std::stable_sort(kwargs.begin(), kwargs.end(), [&](const auto& one, const auto& other) {
     return position(one) < position(other);
   });
-  if (!label_images || kind.is_table) return kwargs;
-  kwargs.emplace_back("label", "image");
+  if (label == "given" || kind.is_table) return kwargs;
+  kwargs.emplace_back("label", label);
   if (!c.targets.empty()) kwargs.emplace_back("targets", c.targets);
   return kwargs;
 }

@@ -15,9 +15,9 @@ namespace mxtrain::session {
 bool IsTable(const config::SourceConfig& c);
 // In the order of its kind's parameters. `classes`: names that the source must use, in this order,
 // if its kind takes names; empty: those that it finds.
-// `label_images`: whether labels are images (SourceConfig::label).
+// `label`: what labels are, as SourceConfig::label.
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
-                    const std::vector<std::string>& classes, bool label_images);
+                    const std::vector<std::string>& classes, const std::string& label);
 // Those of the table's labels only, for a net that is not built yet: columns of what `inputs` (of
 // the configuration) does not name. None if there are no labels.
 std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::Value& inputs);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tasks/head.h"
 
+#include <algorithm>
+
 #include "mxtrain/train/evaluation.h"
 
 namespace mxtrain::tasks {
@@ -17,13 +19,22 @@ std::string OperatorOf(const Symbol& net, size_t output) {
 }  // namespace
 
 bool Head::gives_classes() const {
-  if (loss) return loss->kind == LossReport::Head::Kind::kSoftmax;
-  if (!is_list() || width() < 2) return false;
-  return op == "SoftmaxActivation" || op == "SoftmaxOutput" || op == "softmax" ||
-         static_cast<int64_t>(facts.all_classes.size()) == width();
+  if (has_loss_of_label()) return loss->kind == LossReport::Head::Kind::kSoftmax;
+  const bool softmax = op == "SoftmaxActivation" || op == "SoftmaxOutput" || op == "softmax";
+  if (!is_list()) return softmax && has_shape() && shape.ndim() == 4 && shape[1] > 1;
+  return width() > 1 && (softmax || static_cast<int64_t>(facts.all_classes.size()) == width());
 }
 
-std::vector<Head> HeadsOf(const Symbol& net, const std::vector<TShape>& shapes) {
+TShape ShapeOf(const Symbol& net, const Symbol::Shapes& shapes, const std::string& argument) {
+  const std::vector<std::string> names = net.ListArguments();
+  const auto found = static_cast<size_t>(std::ranges::find(names, argument) - names.begin());
+  return found < shapes.arguments.size() ? shapes.arguments[found] : TShape();
+}
+
+std::vector<Head> HeadsOf(const Symbol& net, const Symbol::Shapes& shapes,
+                          const std::vector<std::string>& inputs) {
+  std::vector<TShape> of_inputs;
+  for (const std::string& input : inputs) of_inputs.push_back(ShapeOf(net, shapes, input));
   std::vector<Head> heads;
   for (const std::string& name : net.ListOutputs()) {
     const size_t k = heads.size();
@@ -31,13 +42,15 @@ std::vector<Head> HeadsOf(const Symbol& net, const std::vector<TShape>& shapes) 
     head.name = HeadName(name);
     head.output = static_cast<int>(k);
     head.op = OperatorOf(net, k);
-    if (k < shapes.size()) head.shape = shapes[k];
+    if (k < shapes.outputs.size()) head.shape = shapes.outputs[k];
+    head.inputs = of_inputs;
   }
   const LossReport losses(net);
   for (const LossReport::Head& loss : losses.heads()) {
     Head& head = heads[static_cast<size_t>(loss.output)];
     head.loss = loss;
     head.label = loss.label;
+    if (!head.label.empty()) head.label_shape = ShapeOf(net, shapes, head.label);
   }
   return heads;
 }

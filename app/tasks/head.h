@@ -28,14 +28,33 @@ struct Head {
   std::string op;                        // that makes it, past BlockGrad; "" for a variable
   TShape shape;                          // with the batch as the first axis; of unknown rank if it
                                          // cannot be inferred
+  TShape label_shape;                    // as `shape`
+  std::vector<TShape> inputs;            // of the net's inputs, as `shape`
   LabelFacts facts;
 
   bool has_shape() const { return shape.has_rank() && shape.known(); }
   // Numbers of an example; 0 without a shape.
   int64_t width() const { return has_shape() ? shape.Product(1, shape.ndim()) : 0; }
-  // Whether an example has scores of classes of which one is true: of a SoftmaxOutput; without a
-  // loss, of a softmax, or as many as the data has names of classes.
+  // Whether its numbers are scores of classes of which one is true, for each example or for each
+  // part of it: of a SoftmaxOutput; without a loss, of a softmax, or a list of as many as the data
+  // has names of classes.
   bool gives_classes() const;
+  // The value of a loss (MakeLoss), no prediction.
+  bool is_value_of_loss() const { return loss && loss->kind == LossReport::Head::Kind::kMean; }
+  // Whether the loss compares it with a label of the data.
+  bool has_loss_of_label() const {
+    return loss && !is_value_of_loss() && loss->kind != LossReport::Head::Kind::kUnknown;
+  }
+  // Whether it has a row for each example; true if that is not known.
+  bool has_rows() const {
+    return !has_shape() || shape.ndim() == 0 || inputs.empty() || !inputs[0].has_rank() ||
+           inputs[0].ndim() == 0 || shape[0] == inputs[0][0];
+  }
+  // Whether an example has scores of classes for each pixel of an image: [N, classes, H, W].
+  bool gives_class_map() const {
+    return gives_classes() && has_shape() && shape.ndim() == 4 && has_rows() &&
+           shape[2] * shape[3] > 1;
+  }
   // Whether an example is numbers of the form of an image, gray or RGB: [N, 1 or 3, H, W].
   bool gives_image() const {
     return has_shape() && shape.ndim() == 4 && (shape[1] == 1 || shape[1] == 3) && shape[2] > 1 &&
@@ -46,7 +65,11 @@ struct Head {
 };
 
 // The outputs of a net in their order; without labels of outputs that are not of a loss, and
-// without facts about labels. `shapes`: of the outputs; empty if they cannot be inferred.
-std::vector<Head> HeadsOf(const Symbol& net, const std::vector<TShape>& shapes);
+// without facts about labels. `shapes`: as far as they can be inferred; `inputs`: names of those
+// arguments that are data.
+std::vector<Head> HeadsOf(const Symbol& net, const Symbol::Shapes& shapes,
+                          const std::vector<std::string>& inputs);
+// The shape of an argument of the net; of unknown rank if it is not known, or there is none.
+TShape ShapeOf(const Symbol& net, const Symbol::Shapes& shapes, const std::string& argument);
 
 }  // namespace mxtrain::tasks

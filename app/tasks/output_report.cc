@@ -23,20 +23,19 @@ std::string Cells(std::span<const float> values) {
 
 }  // namespace
 
-void OutputReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-                       const DataIter& iter) {
-  const auto compared = Compare(head(), batch, outputs, iter);
+void OutputReport::Add(const Examples& examples, const std::vector<NDArray>& outputs) {
+  const auto compared = Compare(head(), examples, outputs);
   if (!compared || compared->label_shape.Size() != compared->outputs_shape.Size()) return;
   const auto width =
       static_cast<size_t>(compared->outputs_shape.Size() / compared->outputs_shape[0]);
   const bool first = empty();
   outputs_ = width;
   if (first && lines_.file) WriteHeader();
-  for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
+  for (size_t i = 0; i < examples.count(); ++i) {
     const std::span<const float> truth(compared->label.data() + i * width, width),
         guess(compared->outputs.data() + i * width, width);
     for (size_t k = 0; k < width; ++k) AddNumber(k, truth[k], guess[k]);
-    if (lines_.file) WriteExample(iter.ExampleName(batch.index[i]), truth, guess);
+    if (lines_.file) WriteExample(examples[i].name(), truth, guess);
   }
 }
 

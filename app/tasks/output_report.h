@@ -20,8 +20,7 @@ class OutputReport : public Report {
   // Lines: the example's name, the true numbers, the predicted ones.
   void WriteEach(const LineOutput& lines) override { lines_ = lines; }
   // Ignored if it has no label of the head's size.
-  void Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-           const DataIter& iter) override;
+  void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
   bool empty() const override { return outputs_ == 0; }
   std::string Text(int worst, bool several) const override;
   std::string CsvHeader() const override;  // output, measures

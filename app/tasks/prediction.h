@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "app/tasks/example.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/image.h"
-#include "mxtrain/io/point_map.h"
 
 namespace mxtrain::tasks {
 
@@ -45,8 +45,8 @@ class HeadPrediction {
   virtual void DrawOn(io::Image* /*image*/) const {}
   // The classes whose folders the image is sorted into; empty if it is not sure enough of any.
   virtual std::vector<std::string> Folders(double /*least_score*/) const { return {}; }
-  // The image that is predicted.
-  virtual std::optional<io::Image> PredictedImage() const { return std::nullopt; }
+  // The image that is predicted, as the bytes of a PNG file; "" if there is none.
+  virtual std::string PredictedPng() const { return ""; }
 };
 
 // Immutable: calls may come from any thread.
@@ -57,17 +57,17 @@ class Predictor {
   struct Abilities {
     bool top_k = false, threshold = false;
     bool sorts = false;   // Folders
-    bool images = false;  // PredictedImage
+    bool images = false;  // PredictedPng
+    bool draws = true;    // is shown on the image that it is of (Caption, DrawOn)
     bool placed = false;  // its numbers say where things are, so that those of views differ
   };
   virtual Abilities abilities() const = 0;
   virtual int64_t width() const = 0;  // numbers of an example
   // Headers of CSV, without the name of the head.
   virtual std::vector<std::string> Columns() const = 0;
-  // `values`: the head's numbers for one example, as the net gives them; `to_file`: from points of
-  // the example's first image as the net reads it to those of its file (io/point_map.h).
+  // `values`: the head's numbers for the example, as the net gives them.
   virtual std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
-                                                  const io::PointMap& to_file) const = 0;
+                                                  const Example& example) const = 0;
   // What is shown of an example whose numbers are not finite: "no class is predicted ...".
   virtual std::string HowNotFinite() const = 0;
   // Whether a class that images are sorted by has this name.

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "app/report/result_file.h"
-#include "app/report/sample_sheet.h"
+#include "app/tasks/example.h"
 #include "app/tasks/head.h"
 #include "mxtrain/base/json.h"
-#include "mxtrain/io/data_iter.h"
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain::tasks {
@@ -21,9 +20,9 @@ struct ComparedBatch {
   TShape outputs_shape, label_shape;
   std::vector<float> outputs, label;
 };
-// Nothing if the batch has no label for the head. Waits for the arrays.
-std::optional<ComparedBatch> Compare(const Head& head, const DataBatch& batch,
-                                     const std::vector<NDArray>& outputs, const DataIter& iter);
+// Nothing if the batch has no label for the head. `outputs`: of the net. Waits for the arrays.
+std::optional<ComparedBatch> Compare(const Head& head, const Examples& examples,
+                                     const std::vector<NDArray>& outputs);
 
 // Where a report writes one line for each example.
 struct LineOutput {
@@ -51,8 +50,7 @@ class Report {
   virtual void KeepImages(int /*count*/, const report::ImageReader& /*reader*/) {}
 
   // Adds a batch; ignored if it has no label for the head, of a form that fits.
-  virtual void Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-                   const DataIter& iter) = 0;
+  virtual void Add(const Examples& examples, const std::vector<NDArray>& outputs) = 0;
   virtual void Finish() {}  // after the last batch
   virtual bool empty() const = 0;
 

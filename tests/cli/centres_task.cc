@@ -164,19 +164,18 @@ class CentresReport final : public Report {
     lines_ = lines;
     if (lines.format == report::EachFormat::kCsv) lines.file->Write("file,centres,found\n");
   }
-  void Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-           const DataIter& iter) override {
-    const auto compared = Compare(head(), batch, outputs, iter);
+  void Add(const Examples& examples, const std::vector<NDArray>& outputs) override {
+    const auto compared = Compare(head(), examples, outputs);
     if (!compared || compared->label.size() != compared->outputs.size()) return;
     const auto width = compared->label.size() / static_cast<size_t>(compared->label_shape[0]);
-    for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
+    for (size_t i = 0; i < examples.count(); ++i) {
       const auto truth = CentresIn(std::span(compared->label).subspan(i * width, width)),
                  guess = CentresIn(std::span(compared->outputs).subspan(i * width, width));
       const int64_t found = Found(truth, guess);
       found_ += found;
       missed_ += std::ssize(truth) - found;
       invented_ += std::ssize(guess) - Found(guess, truth);
-      if (lines_.file) WriteLine(iter.ExampleName(batch.index[i]), truth.size(), found);
+      if (lines_.file) WriteLine(examples[i].name(), truth.size(), found);
     }
   }
   bool empty() const override { return found_ + missed_ + invented_ == 0; }
@@ -241,8 +240,8 @@ class CentresPredictor final : public Predictor {
   int64_t width() const override { return width_; }
   std::vector<std::string> Columns() const override { return {"centres", "places"}; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
-                                          const io::PointMap& to_file) const override {
-    return std::make_unique<Centres>(values, to_file);
+                                          const Example& example) const override {
+    return std::make_unique<Centres>(values, example.to_file());
   }
   std::string HowNotFinite() const override { return "no centre is predicted"; }
 

@@ -15,7 +15,7 @@ inline std::vector<std::filesystem::path> WholeConfigs() {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(SourceDir() / "configs")) {
     const std::filesystem::path& file = entry.path();
     const std::string folder = file.parent_path().filename().string();
-    const bool part = folder == "common" || folder == "names";
+    const bool part = folder == "common" || folder == "names" || folder == "decoders";
     if (file.extension() == ".yaml" && !part) files.push_back(file);
   }
   std::sort(files.begin(), files.end());

@@ -50,7 +50,7 @@ class ClassPredictor final : public Predictor {
     return columns;
   }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
-                                          const io::PointMap& /*to_file*/) const override {
+                                          const Example& /*example*/) const override {
     return std::make_unique<OneClass>(values, names_, listed_);
   }
   std::string HowNotFinite() const override {

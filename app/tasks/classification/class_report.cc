@@ -19,10 +19,9 @@ void ClassReport::WriteEach(const LineOutput& lines) {
     lines.file->Write(format("{}file,true,predicted,score\n", lines.with_head ? "head," : ""));
 }
 
-void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-                      const DataIter& iter) {
+void ClassReport::Add(const Examples& examples, const std::vector<NDArray>& outputs) {
   if (outputs[static_cast<size_t>(head().output)].shape().ndim() != 2) return;
-  const auto compared = Compare(head(), batch, outputs, iter);
+  const auto compared = Compare(head(), examples, outputs);
   if (!compared || compared->label_shape.Size() != compared->outputs_shape[0]) return;
   const int64_t classes = compared->outputs_shape[1];
   if (counts_.empty()) {
@@ -31,25 +30,19 @@ void ClassReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
     own_confidence_.resize(static_cast<size_t>(classes));
   }
   const std::vector<float>&p = compared->outputs, &y = compared->label;
-  std::vector<float> pixels;  // of the batch, once they are asked for
-  for (int64_t i = 0; i < batch.count; ++i) {
-    const float* row = p.data() + i * classes;
-    const int64_t truth = static_cast<int64_t>(y[static_cast<size_t>(i)]),
+  for (size_t i = 0; i < examples.count(); ++i) {
+    const float* row = p.data() + static_cast<int64_t>(i) * classes;
+    const int64_t truth = static_cast<int64_t>(y[i]),
                   guess = std::max_element(row, row + classes) - row;
     if (truth < 0 || truth >= classes) continue;
     const bool finite = IsFinite({row, static_cast<size_t>(classes)});
-    if (lines_.file) {
-      WriteExample(iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess, row[guess],
-                   finite);
-    }
+    if (lines_.file) WriteExample(examples[i].name(), truth, guess, row[guess], finite);
     if (!finite) continue;
     ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
     own_confidence_[static_cast<size_t>(truth)] += row[truth];
     verdicts_.push_back({row[guess], guess == truth});
     if (classes == 2) scored_.push_back({row[1], truth == 1});
-    if (guess != truth)
-      AddMistake({row[guess], iter.ExampleName(batch.index[static_cast<size_t>(i)]), truth, guess},
-                 batch, i, iter, &pixels);
+    if (guess != truth) AddMistake({row[guess], examples[i].name(), truth, guess}, examples[i]);
   }
 }
 
@@ -67,17 +60,11 @@ void ClassReport::WriteExample(const std::string& example, int64_t truth, int64_
                             finite ? format("{},{}", QuoteCsv(Name(guess)), score) : ",nan"));
 }
 
-void ClassReport::AddMistake(Mistake mistake, const DataBatch& batch, int64_t row,
-                             const DataIter& iter, std::vector<float>* pixels) {
-  const std::vector<DataDesc> inputs = iter.provide_data();
-  const auto input = std::find_if(inputs.begin(), inputs.end(), report::ImageReader::IsImage);
+void ClassReport::AddMistake(Mistake mistake, const Example& example) {
   const bool among_worst =
       images_ > 0 && (depicted_.size() < images_ || mistake.score > depicted_.begin()->first);
-  if (among_worst && input != inputs.end()) {
-    if (pixels->empty())
-      *pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
-    mistake.image =
-        reader_->Read(pixels->data() + row * (input->shape.Size() / input->shape[0]), input->shape);
+  if (auto image = among_worst ? example.Shown(*reader_) : std::nullopt) {
+    mistake.image = std::move(*image);
     if (depicted_.size() == images_) {
       // Of equal scores the first counts as the worse, here and in Finish.
       const auto least = std::prev(depicted_.upper_bound(depicted_.begin()->first));

@@ -41,8 +41,7 @@ class ClassReport final : public Report {
   }
   // Ignored if the head does not predict one class per example, or the batch has no label of one
   // class for it. Examples whose scores are not finite are not counted.
-  void Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-           const DataIter& iter) override;
+  void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
   void Finish() override;  // sorts the mistakes, the worst first
 
   bool empty() const override { return counts_.empty(); }
@@ -76,8 +75,7 @@ class ClassReport final : public Report {
  private:
   void WriteExample(const std::string& example, int64_t truth, int64_t guess, float score,
                     bool finite) const;
-  void AddMistake(Mistake mistake, const DataBatch& batch, int64_t row, const DataIter& iter,
-                  std::vector<float>* pixels);
+  void AddMistake(Mistake mistake, const Example& example);
   std::string ConfusionText(size_t width) const;
   std::string SurenessText() const;
 

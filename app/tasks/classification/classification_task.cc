@@ -4,7 +4,7 @@
 #include "app/tasks/classification/class_labels.h"
 #include "app/tasks/classification/class_predictor.h"
 #include "app/tasks/classification/class_report.h"
-#include "app/tasks/classification/shape_images.h"
+#include "app/tasks/classification/shape_folders.h"
 #include "app/tasks/task_list.h"
 
 namespace mxtrain::tasks {
@@ -38,7 +38,6 @@ class ClassificationTask final : public Task {
     return std::make_unique<ClassReport>(head(), head().facts.classes);
   }
   std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& options) const override {
-    if (!head().is_list()) return nullptr;  // a class for each pixel
     return NewClassPredictor(head().width(), head().facts.classes, options.top_k);
   }
 };
@@ -50,7 +49,8 @@ MXTRAIN_TASK(classification_task, tasks) {
   kind.name = "classification";
   kind.help = "one class of several for each example";
   kind.open = [](const Head& head) -> std::unique_ptr<Task> {
-    return head.gives_classes() ? std::make_unique<ClassificationTask>(head) : nullptr;
+    const bool one = !head.has_shape() || (head.is_list() && head.has_rows());
+    return head.gives_classes() && one ? std::make_unique<ClassificationTask>(head) : nullptr;
   };
   kind.recognize = RecognizeClassFolders;
   kind.synth = SynthesizeShapes;

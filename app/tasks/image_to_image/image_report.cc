@@ -9,6 +9,7 @@
 #include "app/report/output.h"
 #include "app/tasks/image_to_image/planes.h"
 #include "app/tasks/prediction.h"
+#include "app/tasks/side_by_side.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 
@@ -32,7 +33,7 @@ void ImageReport::WriteEach(const LineOutput& lines) {
     lines.file->Write(format("{}file,mse,mae,psnr\n", lines.with_head ? "head," : ""));
 }
 
-void ImageReport::WriteLine(const Example& example, bool finite) const {
+void ImageReport::WriteLine(const Measured& example, bool finite) const {
   if (!lines_.file) return;
   const double psnr = PeakSignalToNoise(example.mse);
   if (lines_.format == report::EachFormat::kJsonLines) {
@@ -47,19 +48,15 @@ void ImageReport::WriteLine(const Example& example, bool finite) const {
              finite ? format("{},{},{}", example.mse, example.mae, psnr) : "nan,nan,nan"));
 }
 
-void ImageReport::Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-                      const DataIter& iter) {
-  const auto compared = Compare(head(), batch, outputs, iter);
+void ImageReport::Add(const Examples& examples, const std::vector<NDArray>& outputs) {
+  const auto compared = Compare(head(), examples, outputs);
   if (!compared || compared->label_shape.Size() != compared->outputs_shape.Size()) return;
   const TShape& shape = compared->outputs_shape;
   const auto width = static_cast<size_t>(shape.Size() / shape[0]);
-  const std::vector<DataDesc> inputs = iter.provide_data();
-  const auto input = std::ranges::find_if(inputs, report::ImageReader::IsImage);
-  std::vector<float> pixels;  // of the batch, once they are asked for
-  for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
+  for (size_t i = 0; i < examples.count(); ++i) {
     const std::span<const float> truth(compared->label.data() + i * width, width),
         guess(compared->outputs.data() + i * width, width);
-    Example example{iter.ExampleName(batch.index[i]), 0, 0, {}};
+    Measured example{examples[i].name(), 0, 0, {}};
     for (size_t k = 0; k < width; ++k) {
       const double error = static_cast<double>(guess[k]) - truth[k];
       example.mse += error * error / static_cast<double>(width);
@@ -75,12 +72,8 @@ void ImageReport::Add(const DataBatch& batch, const std::vector<NDArray>& output
       continue;
     if (shape.ndim() == 4)
       example.shown = Beside(ImageOfPlanes(truth, shape), ImageOfPlanes(guess, shape));
-    if (input != inputs.end() && !example.shown.pixels.empty()) {
-      if (pixels.empty())
-        pixels = InputValues(*input, batch.data[static_cast<size_t>(input - inputs.begin())]);
-      const auto size = static_cast<size_t>(input->shape.Size() / input->shape[0]);
-      example.shown = Beside(reader_->Read(pixels.data() + i * size, input->shape), example.shown);
-    }
+    const auto input = examples[i].Shown(*reader_);
+    if (input && !example.shown.pixels.empty()) example.shown = Beside(*input, example.shown);
     const double mse = example.mse;
     worst_.emplace(mse, std::move(example));
     if (worst_.size() > most_) worst_.erase(std::prev(worst_.end()));

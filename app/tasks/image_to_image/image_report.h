@@ -22,8 +22,7 @@ class ImageReport final : public Report {
   }
   // Ignored if it has no label of the head's shape. Examples whose numbers are not finite are not
   // counted.
-  void Add(const DataBatch& batch, const std::vector<NDArray>& outputs,
-           const DataIter& iter) override;
+  void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
   bool empty() const override { return examples_ == 0; }
   std::string Text(int worst, bool several) const override;
   std::string CsvHeader() const override { return "images,mse,mae,psnr"; }
@@ -34,13 +33,13 @@ class ImageReport final : public Report {
   void WriteFiles(const std::string& folder) const override;
 
  private:
-  struct Example {
+  struct Measured {
     std::string name;
     double mse = 0, mae = 0;
     io::Image shown;  // input, label and prediction side by side
   };
 
-  void WriteLine(const Example& example, bool finite) const;
+  void WriteLine(const Measured& example, bool finite) const;
   Json ToJson(int worst) const;
 
   LineOutput lines_;
@@ -48,7 +47,7 @@ class ImageReport final : public Report {
   double mse_ = 0, mae_ = 0;  // sums over the examples
   size_t most_ = 0;           // of worst_
   const report::ImageReader* reader_ = nullptr;
-  std::multimap<double, Example, std::greater<>> worst_;  // by mse
+  std::multimap<double, Measured, std::greater<>> worst_;  // by mse
 };
 
 // The peak signal-to-noise ratio in decibels of an error over values of 0 to 1:

@@ -4,6 +4,7 @@
 
 #include "app/tasks/image_to_image/image_report.h"
 #include "app/tasks/image_to_image/planes.h"
+#include "app/tasks/side_by_side.h"
 #include "app/tasks/task_list.h"
 #include "mxtrain/base/format.h"
 
@@ -25,8 +26,8 @@ class ImagePrediction final : public HeadPrediction {
     return {{"image", {{"channels", shape_[1]}, {"height", shape_[2]}, {"width", shape_[3]}}}};
   }
   std::string Caption() const override { return ""; }
-  std::optional<io::Image> PredictedImage() const override {
-    return IsFinite(planes_) ? std::optional(ImageOfPlanes(planes_, shape_)) : std::nullopt;
+  std::string PredictedPng() const override {
+    return IsFinite(planes_) ? io::EncodePng(ImageOfPlanes(planes_, shape_)) : "";
   }
 
  private:
@@ -38,11 +39,11 @@ class ImagePredictor final : public Predictor {
  public:
   explicit ImagePredictor(const TShape& shape) : shape_(shape) {}
 
-  Abilities abilities() const override { return {.images = true, .placed = true}; }
+  Abilities abilities() const override { return {.images = true, .draws = false, .placed = true}; }
   int64_t width() const override { return shape_.Product(1, shape_.ndim()); }
   std::vector<std::string> Columns() const override { return {}; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
-                                          const io::PointMap& /*to_file*/) const override {
+                                          const Example& /*example*/) const override {
     return std::make_unique<ImagePrediction>(values, shape_);
   }
   std::string HowNotFinite() const override { return "no image is written"; }

@@ -12,7 +12,4 @@ namespace mxtrain::tasks {
 // [N, 1 or 3, H, W].
 io::Image ImageOfPlanes(std::span<const float> planes, const TShape& shape);
 
-// Two images side by side, on black where they differ in height; gray ones beside RGB become RGB.
-io::Image Beside(const io::Image& left, const io::Image& right);
-
 }  // namespace mxtrain::tasks

@@ -87,7 +87,7 @@ class MultilabelPredictor final : public Predictor {
   int64_t width() const override { return classes_; }
   std::vector<std::string> Columns() const override { return {"predicted", "score"}; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
-                                          const io::PointMap& /*to_file*/) const override {
+                                          const Example& /*example*/) const override {
     const auto count =
         std::ranges::count_if(values, [this](const float score) { return score >= threshold_; });
     return std::make_unique<ClassSet>(

@@ -51,12 +51,9 @@ class RegressionTask final : public Task {
 
   MetricSpec DefaultMetric() const override {
     const bool absolute = head().loss && head().loss->kind == LossReport::Head::Kind::kAbsolute;
-    const bool mean = head().loss && head().loss->kind == LossReport::Head::Kind::kMean;
-    return {absolute ? "mae" : mean ? "accuracy" : "rmse", {}, "", ""};
+    return {absolute ? "mae" : "rmse", {}, "", ""};
   }
-  bool TakesNumbers() const override {
-    return head().loss && head().loss->kind != LossReport::Head::Kind::kMean;
-  }
+  bool TakesNumbers() const override { return head().has_loss_of_label(); }
   std::optional<Finding> RefuseSets() const override {
     return Finding{LogLevel::kError,
                    format("label_delim makes the label '{}' a set of classes, but the loss '{}' "
@@ -97,10 +94,11 @@ MXTRAIN_TASK(regression_task, tasks) {
   kind.name = "regression";
   kind.help = "numbers for each example";
   kind.open = [](const Head& head) -> std::unique_ptr<Task> {
-    const bool fits = head.loss
-                          ? !head.label.empty() && !head.gives_classes() && !head.gives_image() &&
-                                head.loss->kind != LossReport::Head::Kind::kLogistic
-                          : !head.gives_classes();
+    using Kind = LossReport::Head::Kind;
+    const bool numbers =
+        head.loss && (head.loss->kind == Kind::kLinear || head.loss->kind == Kind::kAbsolute);
+    const bool fits = head.has_loss_of_label() ? numbers && !head.gives_image()
+                                               : !head.is_value_of_loss() && !head.gives_classes();
     return fits ? std::make_unique<RegressionTask>(head) : nullptr;
   };
   tasks.Add(std::move(kind));

@@ -53,7 +53,7 @@ class ValuePredictor final : public Predictor {
     return columns;
   }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
-                                          const io::PointMap& /*to_file*/) const override {
+                                          const Example& /*example*/) const override {
     std::vector<float> in_units(values.begin(), values.end());
     if (units_) units_->Restore(&in_units);
     return std::make_unique<Values>(std::move(in_units), names_);

@@ -65,6 +65,12 @@ Kwargs Named(const TransformSpec& spec) {
   return kwargs;
 }
 
+// What a crop-resize does to points.
+void Tell(const CropResize& crop, const ImagePart& part) {
+  part.Moves(crop.Map());
+  part.EndsAt(crop.height(), crop.width());
+}
+
 Frame WholeOf(const Image& image) {
   return {image.height, image.width, {0, 0, image.height, image.width}, 1};
 }
@@ -201,9 +207,10 @@ CropResize Augmenter::Run(const Steps& steps, const Image** from, Frame* frame, 
     if (!as_is) {
       io::Apply(crop, **from, *frame, scratch);
       std::swap(*image, *scratch);
-      steps.part.Moves(crop.Map());
+      Tell(crop, steps.part);
     }
     transforms_[next++]->Apply(image, scratch, &random, steps.part);
+    steps.part.EndsAt(image->height, image->width);
     *from = image;
     *frame = WholeOf(*image);
     crop = CropResize::Whole(image->height, image->width);
@@ -219,7 +226,7 @@ void Augmenter::ToImage(const Steps& steps, const Image& from, const Frame& fram
   const CropResize crop = Run(steps, &at, &shown, image, scratch);
   io::Apply(crop, *at, shown, scratch);
   std::swap(*image, *scratch);
-  steps.part.Moves(crop.Map());
+  Tell(crop, steps.part);
 }
 
 // Calls write(crop, image, frame) with the last crop-resize and the image it applies to.
@@ -234,7 +241,7 @@ bool Augmenter::RunTo(const Steps& steps, const Image& from, const Frame& frame,
     return false;
   }
   write(crop, *at, shown);
-  steps.part.Moves(crop.Map());
+  Tell(crop, steps.part);
   return true;
 }
 

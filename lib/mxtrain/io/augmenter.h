@@ -66,7 +66,7 @@ class MXTRAIN_API Augmenter {
   };
   Steps Begin(int height, int width, RandomStream random, size_t first, size_t last,
               const ImagePart& part = {}) const;
-  // Applies it, to pixels, and adds what it does to points to the map of its part. `from` may be
+  // Applies it, to pixels, and says what it does to points to the origin of its part. `from` may be
   // *image; *scratch is reusable memory.
   void ToImage(const Steps& steps, const Image& from, const Frame& frame, Image* image,
                Image* scratch) const;

@@ -21,7 +21,7 @@ void BatchRing::Open(Slot* slot, engine::Callback finished) {
       for (const NDArray& array : slot->data) slot->rows.data.push_back(array.data().data);
       for (const NDArray& array : slot->label)
         slot->rows.labels.push_back(array.data().dptr<float>());
-      slot->rows.maps = slot->maps.empty() ? nullptr : slot->maps.data();
+      slot->rows.origins = slot->origins.empty() ? nullptr : slot->origins.data();
       slot->finished.emplace(std::move(finished));
       Begin(slot);
       work_.NotifyAll();

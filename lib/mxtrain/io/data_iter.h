@@ -11,7 +11,7 @@
 
 #include "mxtrain/base/pixel_levels.h"
 #include "mxtrain/base/standardization.h"
-#include "mxtrain/io/point_map.h"
+#include "mxtrain/io/image_origin.h"
 #include "mxtrain/ndarray/ndarray.h"
 
 namespace mxtrain {
@@ -48,9 +48,9 @@ struct DataBatch {
   std::vector<NDArray> data, label;  // in the order of provide_data and provide_label
   int64_t count = 0;           // real examples, at the front; the rest is padding with weight 0
   std::vector<int64_t> index;  // of each real example, in its source
-  // Of each real example, from points of its first image to what the batch has of that; empty
-  // unless asked for (PipelineParam::maps).
-  std::vector<io::PointMap> maps;
+  // Of each real example, where its first image comes from; empty unless asked for
+  // (PipelineParam::origins).
+  std::vector<io::ImageOrigin> origins;
   int64_t epoch = 0, batch = 0;
   std::vector<BadExample> bad;  // found while filling the batch; not among its examples
   std::shared_ptr<void> lease;  // null if the batch owns the arrays

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/internal/mask_labels.h"
 #include "mxtrain/io/internal/point_labels.h"
 
 namespace mxtrain::io {
@@ -13,6 +14,10 @@ namespace {
 
 bool IsImageField(const FieldSpec& field) {
   return field.kind == FieldKind::kImage;
+}
+
+bool IsMask(const FieldSpec& field) {
+  return field.kind == FieldKind::kMask;
 }
 
 // The default number of channels.
@@ -68,6 +73,7 @@ void ReleaseLarge(LoaderScratch* scratch) {
   }
   for (auto* fields : {&scratch->sample.data, &scratch->sample.labels}) {
     for (FieldValue& value : *fields) {
+      release(&value.classes);
       if (value.encoded.capacity() > kKept) std::string().swap(value.encoded);
     }
   }
@@ -78,7 +84,7 @@ void ReleaseLarge(LoaderScratch* scratch) {
 ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
                              const std::vector<TransformSpec>& transforms,
                              const LoaderOptions& options)
-    : source_(std::move(source)), options_(options), maps_points_(options.maps) {
+    : source_(std::move(source)), options_(options), tells_origins_(options.origins) {
   const std::vector<FieldSpec>& fields = source_->data_fields();
   if (std::any_of(fields.begin(), fields.end(), IsImageField)) {
     MakeAugmenters(transforms);
@@ -97,7 +103,7 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
   for (const FieldSpec& field : source_->label_fields()) {
     label_shapes_.push_back(LabelShape(field));
     if (IsImageField(field) && !field.shape.has_rank()) cheap_ = false;
-    maps_points_ = maps_points_ || field.kind == FieldKind::kPoints;
+    tells_origins_ = tells_origins_ || field.kind == FieldKind::kPoints || IsMask(field);
   }
   if (options.cache_bytes > 0 && augmenter_)
     cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
@@ -127,7 +133,9 @@ TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
     }
     return classes > 0 ? TShape{classes} : field.shape;
   }
-  const char* const what = IsImageField(field) ? "an image" : "points of an image";
+  const char* const what = IsImageField(field) ? "an image"
+                           : IsMask(field)     ? "a class for each pixel of an image"
+                                               : "points of an image";
   if (!augmenter_) {
     Throw(ErrorKind::kConfig, "the label '{}' is {}, but the data are numbers", field.name, what);
   }
@@ -136,7 +144,9 @@ TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
           "the label '{}' is {}; only the number of a class becomes a distribution over classes",
           field.name, what);
   }
-  if (IsImageField(field)) return data_shapes_[first_image_];
+  const TShape& image = data_shapes_[first_image_];
+  if (IsImageField(field)) return image;
+  if (IsMask(field)) return {image[1], image[2]};
   CheckPointSpec(field);
   return field.shape;
 }
@@ -187,14 +197,14 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
   return {augmenter_->channels(), size.height, size.width};
 }
 
-ExampleLoader::ImageField ExampleLoader::DataImage(size_t data_field, PointMap* map) const {
+ExampleLoader::ImageField ExampleLoader::DataImage(size_t data_field, ImageOrigin* origin) const {
   const bool first = data_field == first_image_;
   return {source_->data_fields()[data_field],
           *augmenter_,
           first,
           /*is_target=*/false,
           options_.pixels,
-          first && maps_points_ ? map : nullptr};
+          first && tells_origins_ ? origin : nullptr};
 }
 
 ExampleLoader::ImageField ExampleLoader::TargetImage(size_t label_field) const {
@@ -268,14 +278,14 @@ std::optional<Refusal> ExampleLoader::LoadSample(bool to_end, const RandomStream
                                                  int64_t row, const BatchPointers& to,
                                                  LoaderScratch* scratch) const {
   const Sample& sample = scratch->sample;
-  scratch->map = PointMap();
+  scratch->origin = ImageOrigin();
   for (size_t i = 0; i < sample.data.size(); ++i) {
     const FieldSpec& spec = source_->data_fields()[i];
     const Place place = DataPlace(i, row, to);
-    auto refusal =
-        IsImageField(spec)
-            ? LoadImage(DataImage(i, &scratch->map), sample.data[i], to_end, random, place, scratch)
-            : CopyNumbers(spec, sample.data[i].values, place.shape, place.numbers());
+    auto refusal = IsImageField(spec)
+                       ? LoadImage(DataImage(i, &scratch->origin), sample.data[i], to_end, random,
+                                   place, scratch)
+                       : CopyNumbers(spec, sample.data[i].values, place.shape, place.numbers());
     if (refusal) return refusal;
   }
   for (size_t i = 0; i < sample.labels.size(); ++i) {
@@ -283,19 +293,21 @@ std::optional<Refusal> ExampleLoader::LoadSample(bool to_end, const RandomStream
     const Place place = LabelPlace(i, row, to);
     auto refusal = IsImageField(spec)
                        ? LoadImage(TargetImage(i), sample.labels[i], to_end, random, place, scratch)
-                       : LoadLabel(spec, sample.labels[i].values, scratch->map, place);
+                       : LoadLabel(spec, sample.labels[i].values, sample.labels[i].classes,
+                                   scratch->origin, place);
     if (refusal) return refusal;
   }
-  if (to.maps) to.maps[row] = scratch->map;
+  if (to.origins) to.origins[row] = scratch->origin;
   return std::nullopt;
 }
 
 std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
-                                                std::span<const float> values, const PointMap& map,
-                                                Place to) const {
+                                                std::span<const float> values, const Image& classes,
+                                                const ImageOrigin& origin, Place to) const {
+  if (IsMask(spec)) return WriteMask(spec, classes, origin, to.shape, to.numbers());
   if (spec.kind == FieldKind::kPoints) {
     const TShape& image = data_shapes_[first_image_];
-    return WritePoints(spec, values, map, image[1], image[2], to.numbers());
+    return WritePoints(spec, values, origin.map(), image[1], image[2], to.numbers());
   }
   const SoftLabels& soft = options_.soft_labels;
   if (soft.classes == 0) return CopyNumbers(spec, values, to.shape, to.numbers());
@@ -318,7 +330,7 @@ std::optional<Refusal> ExampleLoader::Decode(const ImageField& field, const Fiel
                                              Frame* frame) const {
   Image* image = &scratch->image;
   const Augmenter& augmenter = field.augmenter;
-  const ImagePart part{/*recolours=*/!field.is_target, field.map};
+  const ImagePart part{/*recolours=*/!field.is_target, field.origin};
   if (!value.pixels.empty()) {
     CopyPixels(field.spec, value.pixels, image);
     ConvertChannels(augmenter.channels(), image);
@@ -344,7 +356,10 @@ std::optional<Refusal> ExampleLoader::Decode(const ImageField& field, const Fiel
 // A target has the size of the first image, `shown`.
 std::optional<Refusal> ExampleLoader::CompareSize(const ImageField& field, const ImageSize& size,
                                                   ImageSize* shown) const {
-  if (field.is_first) *shown = size;
+  if (field.is_first) {
+    *shown = size;
+    if (field.origin) *field.origin = ImageOrigin(size.height, size.width);
+  }
   if (!field.is_target || (size.height == shown->height && size.width == shown->width))
     return std::nullopt;
   return Refusal{format("the image has {}x{} pixels, but its target '{}' has {}x{}", shown->width,
@@ -398,7 +413,7 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, bool to_end,
   example->data.resize(sample.data.size());
   example->targets.resize(sample.labels.size());
   example->labels.resize(sample.labels.size());
-  example->map = PointMap();
+  example->origin = ImageOrigin();
   const auto prepare = [&](const ImageField& field, const FieldValue& value,
                            Image* cached) -> std::optional<Refusal> {
     const RandomStream none(0, 0, 0);
@@ -415,13 +430,15 @@ std::optional<Refusal> ExampleLoader::Prepare(const Sample& sample, bool to_end,
     const FieldValue& value = sample.data[i];
     if (!IsImageField(source_->data_fields()[i])) {
       example->data[i].assign(value.values.begin(), value.values.end());
-    } else if (auto refusal = prepare(DataImage(i, &example->map), value, &example->images[i])) {
+    } else if (auto refusal = prepare(DataImage(i, &example->origin), value, &example->images[i])) {
       return refusal;
     }
   }
   for (size_t i = 0; i < sample.labels.size(); ++i) {
     const FieldValue& value = sample.labels[i];
-    if (!IsImageField(source_->label_fields()[i])) {
+    if (IsMask(source_->label_fields()[i])) {
+      example->targets[i] = value.classes;
+    } else if (!IsImageField(source_->label_fields()[i])) {
       example->labels[i].assign(value.values.begin(), value.values.end());
     } else if (auto refusal = prepare(TargetImage(i), value, &example->targets[i])) {
       return refusal;
@@ -435,11 +452,11 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
                                                  const BatchPointers& to,
                                                  LoaderScratch* scratch) const {
   const RandomStream random(options_.seed, epoch, index);
-  scratch->map = example.map;
+  scratch->origin = example.origin;
   const auto write = [&](const ImageField& field, const Image& cached, Place place) {
     const auto steps =
         field.augmenter.Begin(cached.height, cached.width, random, field.augmenter.fixed(),
-                              field.augmenter.size(), {!field.is_target, field.map});
+                              field.augmenter.size(), {!field.is_target, field.origin});
     const Frame frame{cached.height, cached.width, {0, 0, cached.height, cached.width}, 1};
     return WriteImage(field, steps, cached, frame, place, scratch);
   };
@@ -447,7 +464,7 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
     const Place place = DataPlace(i, row, to);
     if (!IsImageField(source_->data_fields()[i])) {
       std::copy(example.data[i].begin(), example.data[i].end(), place.numbers());
-    } else if (auto refusal = write(DataImage(i, &scratch->map), example.images[i], place)) {
+    } else if (auto refusal = write(DataImage(i, &scratch->origin), example.images[i], place)) {
       return refusal;
     }
   }
@@ -455,10 +472,11 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
     const FieldSpec& spec = source_->label_fields()[i];
     const Place place = LabelPlace(i, row, to);
     auto refusal = IsImageField(spec) ? write(TargetImage(i), example.targets[i], place)
-                                      : LoadLabel(spec, example.labels[i], scratch->map, place);
+                                      : LoadLabel(spec, example.labels[i], example.targets[i],
+                                                  scratch->origin, place);
     if (refusal) return refusal;
   }
-  if (to.maps) to.maps[row] = scratch->map;
+  if (to.origins) to.origins[row] = scratch->origin;
   return std::nullopt;
 }
 
@@ -466,8 +484,11 @@ void ExampleLoader::Clear(int64_t row, const BatchPointers& to) const {
   for (size_t i = 0; i < data_shapes_.size(); ++i)
     std::memset(DataPlace(i, row, to).begin, 0, static_cast<size_t>(RowBytes(i)));
   for (size_t i = 0; i < label_shapes_.size(); ++i) {
-    const bool points = source_->label_fields()[i].kind == FieldKind::kPoints;
-    std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), points ? kNoPoint : 0);
+    const FieldKind kind = source_->label_fields()[i].kind;
+    const float nothing = kind == FieldKind::kPoints ? kNoPoint
+                          : kind == FieldKind::kMask ? kNoClassLabel
+                                                     : 0;
+    std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), nothing);
   }
 }
 
@@ -480,7 +501,7 @@ void ExampleLoader::CopyRow(int64_t from, int64_t to, const BatchPointers& rows)
     std::copy_n(LabelPlace(i, from, rows).numbers(), label_shapes_[i].Size(),
                 LabelPlace(i, to, rows).numbers());
   }
-  if (rows.maps) rows.maps[to] = rows.maps[from];
+  if (rows.origins) rows.origins[to] = rows.origins[from];
 }
 
 }  // namespace mxtrain::io

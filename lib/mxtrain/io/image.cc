@@ -60,11 +60,14 @@ struct Reader {
   // To a deep image; null if the format has none.
   std::optional<Refusal> (*decode_deep)(std::string_view bytes, const ImageInfo& info,
                                         Image* image) = nullptr;
+  // DecodeOptions::as_stored; null: as without.
+  std::optional<Refusal> (*decode_stored)(std::string_view bytes, const ImageInfo& info,
+                                          Image* image) = nullptr;
 };
 
 constexpr Reader kReaders[] = {
     {[](std::string_view b) { return b.starts_with(kPngSignature); }, ProbePng, DecodePng,
-     DecodeDeepPng},
+     DecodeDeepPng, DecodeStoredPng},
     {[](std::string_view b) { return b.starts_with("BM"); }, ProbeBmp, DecodeBmp},
     {LooksLikePnm, ProbePnm, DecodePnm, DecodeDeepPnm},
     {[](std::string_view b) { return b.starts_with("GIF87a") || b.starts_with("GIF89a"); },
@@ -99,8 +102,10 @@ std::optional<Refusal> DecodeAs(const ImageInfo& info, std::string_view bytes,
                                 Frame* frame) {
   if (info.format == ImageFormat::kJpeg) return jpeg.Decode(bytes, info, options, image, frame);
   const Reader& reader = *ReaderOf(bytes);
-  return (options.bits > 8 && info.bits > 8 ? reader.decode_deep : reader.decode)(bytes, info,
-                                                                                  image);
+  const bool deep = options.bits > 8 && info.bits > 8;
+  if (options.as_stored && reader.decode_stored && !deep)
+    return reader.decode_stored(bytes, info, image);
+  return (deep ? reader.decode_deep : reader.decode)(bytes, info, image);
 }
 
 template <typename T>

@@ -22,6 +22,7 @@
 // file; a progressive JPEG and a run-length encoded BMP two more bytes per sample, a WebP and a
 // TIFF four to eight more per pixel. The limits below bound it: 100 million pixels in colour decode
 // to 300 MB and need 600 MB.
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -93,6 +94,9 @@ constexpr int64_t kMostPixels = 100'000'000;
 struct DecodeOptions {
   int channels = 0;  // 0: gray files stay gray, others become RGB; 1: gray; 3: RGB
   int bits = 8;      // 16: a PNG, TIFF or PNM of more than 8 bits per channel becomes a deep image
+  // The numbers that a PNG stores: a palette is not expanded, its indices are gray; gray of fewer
+  // than 8 bits is not stretched; alpha is dropped.
+  bool as_stored = false;
   // Larger images, or with an edge above kLongestEdge, are rejected by their header.
   int64_t max_pixels = kMostPixels;
   // False: a JPEG is decoded at 1/2, 1/4 or 1/8 of its size if `part` allows it, which changes
@@ -141,6 +145,10 @@ MXTRAIN_API void ConvertChannels(int channels, Image* image);
 // Return a file's bytes. Throw kData for an empty image. Quality: 1 .. 100, with colour at half
 // resolution (4:2:0).
 MXTRAIN_API std::string EncodePng(const Image& image);
+using Rgb = std::array<uint8_t, 3>;
+using Palette = std::array<Rgb, 256>;
+// A gray image of 8 bits as an indexed PNG: its values are indices of the palette.
+MXTRAIN_API std::string EncodePng(const Image& image, const Palette& palette);
 MXTRAIN_API std::string EncodeJpeg(const Image& image, int quality = 95);
 
 }  // namespace mxtrain::io

@@ -280,9 +280,21 @@ std::unique_ptr<Source> NewImageListSource(const ImageListParam& param) {
   return NewImageFiles(std::move(table));
 }
 
+// One folder for each class, or images without classes in one folder and those below it.
+static std::unique_ptr<Source> NewUnlabelledFolder(const Kwargs& kwargs) {
+  ImageFolderParam param;
+  param.Init(kwargs, "image_folder");
+  RequireFolder(param.path);
+  if (FindImages(param.path, false).images.empty()) return NewImageFolderSource(param);
+  ImageListParam list;
+  list.Init({{"path", param.path}, {"recursive", "True"}}, "image_folder");
+  return NewImageListSource(list);
+}
+
 MXTRAIN_SOURCE(image_folder_source, sources) {
   SourceKind folder = SourceKindOf<ImageFolderParam, NewImageFolderSource>(
       "image_folder", "images, one folder per class");
+  folder.make_unlabelled = NewUnlabelledFolder;
   folder.recognize = [](const std::string& path) -> std::optional<Recognition> {
     if (!std::filesystem::is_directory(path)) return std::nullopt;
     return Recognition{false, {{"path", path}}};

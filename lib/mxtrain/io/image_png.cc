@@ -92,8 +92,9 @@ class PngReader : public PngCodec {
   PngReader() = default;
   ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  // Before alpha is composed: 1 to 4 channels; `deep`: with 16 bits.
-  std::optional<Refusal> Read(std::string_view bytes, bool deep, Image* image);
+  enum Numbers { k8Bits, k16Bits, kStored };  // kStored: see DecodeOptions::as_stored
+  // Before alpha is composed: 1 to 4 channels.
+  std::optional<Refusal> Read(std::string_view bytes, Numbers numbers, Image* image);
 
  private:
   static void OnHeader(png_structp png, png_infop);
@@ -106,16 +107,22 @@ class PngReader : public PngCodec {
   bool HasAllRows() const;
 
   bool ended_ = false;
-  bool deep_ = false;
+  Numbers numbers_ = k8Bits;
   size_t left_ = 0;         // bytes after the header
   Image* image_ = nullptr;  // has its size once the header is read
 };
 
-// All chunks before the pixels have been read: requests 8 bits without palette, and pauses so the
-// image can be allocated.
+// All chunks before the pixels have been read: requests the numbers wanted, and pauses so the image
+// can be allocated.
 void PngReader::OnHeader(png_structp png, png_infop info) {
-  png_set_expand(png);
-  if (!static_cast<PngReader*>(png_get_progressive_ptr(png))->deep_) {
+  const Numbers numbers = static_cast<PngReader*>(png_get_progressive_ptr(png))->numbers_;
+  if (numbers == kStored) {
+    png_set_packing(png);
+    png_set_strip_alpha(png);
+  } else {
+    png_set_expand(png);
+  }
+  if (numbers != k16Bits) {
     png_set_strip_16(png);
   } else if (std::endian::native == std::endian::little) {
     png_set_swap(png);
@@ -154,8 +161,8 @@ bool PngReader::HasAllRows() const {
   return png_get_current_row_number(png_) == png_get_image_height(png_, info_);
 }
 
-std::optional<Refusal> PngReader::Read(std::string_view bytes, bool deep, Image* image) {
-  deep_ = deep;
+std::optional<Refusal> PngReader::Read(std::string_view bytes, Numbers numbers, Image* image) {
+  numbers_ = numbers;
   const bool good = Guarded([&] {
     png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, self(), OnError, OnWarning, self(),
                                     Allocate, Free);
@@ -175,7 +182,8 @@ std::optional<Refusal> PngReader::Read(std::string_view bytes, bool deep, Image*
     const int height = static_cast<int>(png_get_image_height(png_, info_)),
               width = static_cast<int>(png_get_image_width(png_, info_)),
               channels = png_get_channels(png_, info_);
-    deep ? image->ResizeDeep(height, width, channels) : image->Resize(height, width, channels);
+    numbers == k16Bits ? image->ResizeDeep(height, width, channels)
+                       : image->Resize(height, width, channels);
     if (auto refusal = Give(bytes.substr(bytes.size() - left_))) return refusal;
   }
   if (!ended_) return Damaged(ImageFormat::kPng, "the file ends early");
@@ -195,8 +203,8 @@ class PngWriter : public PngCodec {
  public:
   PngWriter() = default;
   ~PngWriter() { png_destroy_write_struct(&png_, &info_); }
-  // Throws kMemory.
-  std::string Write(const Image& image);
+  // `palette`: of gray values; null: none. Throws kMemory.
+  std::string Write(const Image& image, const Palette* palette);
 
  private:
   static void Append(png_structp png, png_bytep bytes, size_t size) {
@@ -218,7 +226,7 @@ bool PngWriter::Grow(const png_byte* bytes, size_t size) noexcept {
   }
 }
 
-std::string PngWriter::Write(const Image& image) {
+std::string PngWriter::Write(const Image& image, const Palette* palette) {
   const bool good = Guarded([&] {
     png_ = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, self(), OnError, OnWarning, self(),
                                      Allocate, Free);
@@ -226,8 +234,15 @@ std::string PngWriter::Write(const Image& image) {
     if (!info_) return;
     png_set_write_fn(png_, this, Append, Flush);
     png_set_IHDR(png_, info_, static_cast<png_uint_32>(image.width),
-                 static_cast<png_uint_32>(image.height), 8, ColorTypeOf(image.channels),
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+                 static_cast<png_uint_32>(image.height), 8,
+                 palette ? PNG_COLOR_TYPE_PALETTE : ColorTypeOf(image.channels), PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (palette) {
+      png_color colours[256];
+      for (size_t k = 0; k < palette->size(); ++k)
+        colours[k] = {(*palette)[k][0], (*palette)[k][1], (*palette)[k][2]};
+      png_set_PLTE(png_, info_, colours, 256);
+    }
     png_write_info(png_, info_);
     for (int y = 0; y < image.height; ++y) png_write_row(png_, image.row(y));
     png_write_end(png_, nullptr);
@@ -257,22 +272,36 @@ Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes) {
 }
 
 std::optional<Refusal> DecodePng(std::string_view bytes, const ImageInfo&, Image* image) {
-  if (auto refusal = PngReader().Read(bytes, false, image)) return refusal;
+  if (auto refusal = PngReader().Read(bytes, PngReader::k8Bits, image)) return refusal;
   ComposeOverWhite(image);
   return std::nullopt;
 }
 
 std::optional<Refusal> DecodeDeepPng(std::string_view bytes, const ImageInfo&, Image* image) {
-  if (auto refusal = PngReader().Read(bytes, true, image)) return refusal;
+  if (auto refusal = PngReader().Read(bytes, PngReader::k16Bits, image)) return refusal;
   ComposeOverWhite(image);
   return std::nullopt;
 }
 
-std::string EncodePng(const Image& image) {
+std::optional<Refusal> DecodeStoredPng(std::string_view bytes, const ImageInfo&, Image* image) {
+  return PngReader().Read(bytes, PngReader::kStored, image);
+}
+
+namespace {
+std::string Encode(const Image& image, const Palette* palette) {
   if (image.pixels.empty())
     Throw(ErrorKind::kData, "cannot write an empty image of {}x{} pixels as PNG", image.width,
           image.height);
-  return PngWriter().Write(image);
+  return PngWriter().Write(image, palette);
+}
+}  // namespace
+
+std::string EncodePng(const Image& image) {
+  return Encode(image, nullptr);
+}
+std::string EncodePng(const Image& image, const Palette& palette) {
+  MXTRAIN_ASSERT(image.channels == 1);
+  return Encode(image, &palette);
 }
 
 }  // namespace mxtrain::io

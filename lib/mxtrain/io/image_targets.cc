@@ -9,6 +9,7 @@
 #include "mxtrain/io/example_files.h"
 #include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/internal/image_files.h"
+#include "mxtrain/io/mask_image.h"
 
 namespace mxtrain::io {
 namespace {
@@ -21,18 +22,24 @@ bool IsImage(const FieldSpec& field) {
 
 class ImageTargets final : public Source {
  public:
-  ImageTargets(std::shared_ptr<const Source> source, std::string folder, std::string root,
+  ImageTargets(std::shared_ptr<const Source> source, const TargetsParam& param, std::string root,
                const std::string& label_name)
-      : source_(std::move(source)), folder_(std::move(folder)), root_(std::move(root)) {
+      : source_(std::move(source)),
+        folder_(param.targets),
+        suffix_(param.targets_suffix),
+        root_(std::move(root)),
+        classes_(param.mask_classes) {
     notes_ = source_->notes();
     warnings_ = source_->warnings();
     losses_ = source_->losses();
     const std::vector<FieldSpec>& data = source_->data_fields();
     if (std::count_if(data.begin(), data.end(), IsImage) != 1)
-      Throw(ErrorKind::kConfig, "label = image: the examples do not have exactly one image each");
+      Throw(ErrorKind::kConfig, "label = {}: the examples do not have exactly one image each",
+            param.label == TargetsParam::kMask ? "mask" : "image");
     image_ = static_cast<size_t>(std::find_if(data.begin(), data.end(), IsImage) - data.begin());
     labels_ = {{label_name, FieldKind::kImage, folder_.empty() ? data[image_].shape : TShape()}};
     if (!folder_.empty()) CheckFolder();
+    if (param.label == TargetsParam::kMask) OpenMasks(param);
   }
 
   int64_t size() const override { return source_->size(); }
@@ -43,8 +50,9 @@ class ImageTargets final : public Source {
     sample->labels.resize(1);
     FieldValue& target = sample->labels[0];
     if (!folder_.empty()) {
-      target = FieldValue();
+      target.pixels = {}, target.values = {};
       target.encoded = ReadImageFile(TargetOf(index));
+      if (code_) Decode(&target);
     } else {
       target = sample->data[image_];
     }
@@ -56,9 +64,23 @@ class ImageTargets final : public Source {
   std::string Name(int64_t index) const override { return source_->Name(index); }
   std::string FileOf(int64_t index) const override { return source_->FileOf(index); }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
-  const std::vector<std::string>& class_names() const override { return no_classes_; }
+  const std::vector<std::string>& class_names() const override { return classes_; }
 
  private:
+  void OpenMasks(const TargetsParam& param) {
+    if (folder_.empty())
+      Throw(ErrorKind::kConfig, "label = mask: give the folder of the masks as targets");
+    code_.emplace(std::ssize(param.mask_classes), param.mask_colours, param.mask_ignore);
+    labels_[0] = {labels_[0].name, FieldKind::kMask, TShape()};
+  }
+
+  void Decode(FieldValue* target) const {
+    ImageDecoder decoder;
+    if (const auto refusal = code_->Decode(target->encoded, &decoder, &target->classes))
+      Throw(ErrorKind::kData, "its mask: {}", refusal->reason);
+    target->encoded.clear();
+  }
+
   void CheckFolder() const {
     std::error_code none;
     if (!fs::is_directory(folder_, none))
@@ -72,7 +94,9 @@ class ImageTargets final : public Source {
   }
 
   std::string TargetOf(int64_t index) const {
-    const fs::path same = fs::path(folder_) / FileBelow(*source_, index, root_);
+    fs::path same = fs::path(folder_) / FileBelow(*source_, index, root_);
+    if (!suffix_.empty())
+      same.replace_filename(same.stem().string() + suffix_ + same.extension().string());
     std::error_code none;
     if (fs::exists(same, none)) return same.string();
     for (const ImageFormatInfo& format : ImageFormats()) {
@@ -91,18 +115,25 @@ class ImageTargets final : public Source {
   }
 
   const std::shared_ptr<const Source> source_;
-  const std::string folder_, root_;
-  size_t image_ = 0;  // of the data fields
+  const std::string folder_, suffix_, root_;
+  std::optional<MaskCode> code_;  // of masks
+  size_t image_ = 0;              // of the data fields
   std::vector<FieldSpec> labels_;
-  const std::vector<std::string> no_classes_;
+  const std::vector<std::string> classes_;
 };
 
 }  // namespace
 
+bool IsTargetsParam(std::string_view name) {
+  const std::vector<FieldInfo> fields = TargetsParam::Describe();
+  return std::any_of(fields.begin(), fields.end(),
+                     [name](const FieldInfo& field) { return field.name == name; });
+}
+
 std::unique_ptr<Source> NewImageTargets(std::shared_ptr<const Source> source,
-                                        const std::string& folder, const std::string& root,
+                                        const TargetsParam& param, const std::string& root,
                                         const std::string& label_name) {
-  return std::make_unique<ImageTargets>(std::move(source), folder, root, label_name);
+  return std::make_unique<ImageTargets>(std::move(source), param, root, label_name);
 }
 
 }  // namespace mxtrain::io

@@ -29,7 +29,7 @@ Image MarkedAt(int height, int width, int x, int y, int channels) {
 
 struct Run {
   Image image;
-  PointMap map;
+  ImageOrigin origin;
 };
 
 Run RunOf(const Chain& chain, const Image& image, int64_t index, bool target) {
@@ -37,7 +37,7 @@ Run RunOf(const Chain& chain, const Image& image, int64_t index, bool target) {
   Run run;
   Image scratch;
   const auto steps = augmenter.Begin(image.height, image.width, RandomStream(7, index % 3, index),
-                                     0, augmenter.size(), {/*recolours=*/!target, &run.map});
+                                     0, augmenter.size(), {/*recolours=*/!target, &run.origin});
   augmenter.ToImage(steps, image, {image.height, image.width, {0, 0, image.height, image.width}, 1},
                     &run.image, &scratch);
   return run;
@@ -171,13 +171,14 @@ TEST_CASE("a point moves with the pixels that it marks") {
                 y = 10 + static_cast<int>(index * 17 % 44);
       const Image image = MarkedAt(kHeight, kWidth, x, y, index % 2 ? 3 : 1);
       const Run run = RunOf(GeometricChains()[c], image, index, /*target=*/true);
-      const Point moved = run.map({x + 0.5, y + 0.5});
+      const Point moved = run.origin.map()({x + 0.5, y + 0.5});
       const Mark mark = MarkOf(run.image);
       const double right = run.image.width - moved.x, below = run.image.height - moved.y,
                    inside = std::min({moved.x, moved.y, right, below});
       CAPTURE(c);
       CAPTURE(index);
-      const double whole = 49 * std::abs(run.map.xx * run.map.yy - run.map.xy * run.map.yx);
+      const double whole = 49 * std::abs(run.origin.map().xx * run.origin.map().yy -
+                                         run.origin.map().xy * run.origin.map().yx);
       if (inside > 9 && mark.white < 0.75 * whole) {
         ++lost;  // the pixels left the image between two steps; the point came back
       } else if (inside > 9) {
@@ -203,7 +204,7 @@ TEST_CASE("the images of an example and its target have one map, whatever change
               target = RunOf(kColourful, second, index, true);
     for (const Run* run : {&other, &target}) {
       CHECK(run->image.height == data.image.height);
-      const Point at = data.map({3, 60}), same = run->map({3, 60});
+      const Point at = data.origin.map()({3, 60}), same = run->origin.map()({3, 60});
       CHECK(at.x == same.x);
       CHECK(at.y == same.y);
     }
@@ -508,7 +509,7 @@ TEST_CASE("image targets: the image itself, or the file of its name in another f
     return MessageOf([&] { MakeSource(kind, params); });
   };
   CHECK(why_not("image_folder", {{"path", noisy}, {"targets", clean}}) ==
-        format("targets = '{}' needs label = image", clean));
+        format("targets = '{}' needs label = image or mask", clean));
   CHECK(why_not("image_folder", {{"path", noisy}, {"label", "image"}, {"targets", "none"}}) ==
         "targets = 'none': there is no such folder");
   dir.Write("cifar/test_batch.bin", std::string(3073, '\1'));

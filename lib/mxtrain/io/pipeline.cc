@@ -46,7 +46,9 @@ void CheckParam(const PipelineParam& param, const Source& source) {
             "mixup and cutmix mix the classes of two examples, but the label '{}' is {}: turn them "
             "off",
             label.name,
-            label.kind == FieldKind::kImage ? "an image" : "a list of points of one image");
+            label.kind == FieldKind::kImage  ? "an image"
+            : label.kind == FieldKind::kMask ? "a class for each pixel"
+                                             : "a list of points of one image");
     }
   }
   if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {
@@ -170,7 +172,7 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
                param.bits,
                CacheBytes(param),
                {param.soft_labels, param.label_smoothing},
-               param.maps,
+               param.origins,
                param.pixels && !Mixes(param) && param.bits == 8}),
       mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs},
              static_cast<uint64_t>(param.seed)),
@@ -211,7 +213,7 @@ void Pipeline::AddSlot() {
   for (const DataDesc& desc : label_)
     slot->label.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(),
                              "batch " + desc.name);
-  if (param_.maps) slot->maps.resize(static_cast<size_t>(param_.batch_size));
+  if (param_.origins) slot->origins.resize(static_cast<size_t>(param_.batch_size));
   ring_->AddSlot(std::move(slot));
 }
 
@@ -249,7 +251,7 @@ bool Pipeline::Next(DataBatch* batch) {
   batch->data.clear();
   batch->label.clear();
   batch->bad.clear();
-  batch->maps.clear();
+  batch->origins.clear();
   if (!ring_->plan()) Reset(0, 0);
   const bool more = Advance(batch);
   if (more && training()) CheckBad();
@@ -305,8 +307,8 @@ void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
   batch->label = slot->label;
   batch->index = slot->index;
   batch->count = static_cast<int64_t>(slot->index.size());
-  batch->maps = slot->maps;
-  if (param_.maps) batch->maps.resize(slot->index.size());
+  batch->origins = slot->origins;
+  if (param_.origins) batch->origins.resize(slot->index.size());
   batch->epoch = plan->epoch;
   batch->batch = slot->batch;
   std::sort(slot->bad.begin(), slot->bad.end(),

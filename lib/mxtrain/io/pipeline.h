@@ -48,7 +48,7 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   // Batches hold images as 8-bit pixels, which the device normalizes (DataDesc::pixels). Batches
   // with mixed examples are float32 nevertheless.
   bool pixels = false;
-  bool maps = false;  // batches say where points of images went (DataBatch::maps)
+  bool origins = false;  // batches say where images come from (DataBatch::origins)
   // Sets what suits `device` best; nothing for the CPU.
   void Feed(Context device);
 

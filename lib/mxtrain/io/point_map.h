@@ -33,17 +33,4 @@ struct PointMap {
   static PointMap Shift(double x, double y) { return {1, 0, x, 0, 1, y}; }
 };
 
-// The image of an example that a chain runs on.
-struct ImagePart {
-  // False: a target, whose pixels are moved as those of the data and keep their values. Transforms
-  // of values draw the same random numbers and do nothing.
-  bool recolours = true;
-  // If not null, every transform that moves pixels adds what it does to points.
-  PointMap* map = nullptr;
-
-  void Moves(const PointMap& by) const {
-    if (map) *map = map->Then(by);
-  }
-};
-
 }  // namespace mxtrain::io

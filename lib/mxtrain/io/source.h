@@ -12,6 +12,7 @@
 #include "mxtrain/base/params.h"
 #include "mxtrain/base/shape.h"
 #include "mxtrain/base/standardization.h"
+#include "mxtrain/io/image.h"
 
 namespace mxtrain::io {
 
@@ -25,13 +26,16 @@ enum class FieldKind {
   // in point_map.h. Transforms move them; one that leaves the image is dropped. Becomes float32
   // [most, columns], with rows of -1 after the last point.
   kPoints,
+  // Labels only: the class of each pixel of the first image of the data, moved with it once, by the
+  // nearest pixel. Becomes float32 [H, W], with -1 for pixels of no class and for padding.
+  kMask,
 };
 
 struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kValues;
   // Of one example: () for a scalar; [C, H, W] of an image, of unknown rank if images differ;
-  // [most, columns] of points, of which an example has at most so many.
+  // [most, columns] of points, of which an example has at most so many; of unknown rank of a mask.
   TShape shape;
   std::optional<Standardization> units = std::nullopt;  // kValues: set if standardized
 };
@@ -44,7 +48,10 @@ struct FieldValue {
   std::span<const uint8_t> pixels;
   // kValues; kPoints: [points, columns] of as many points as the record has.
   std::span<const float> values;
+  // kMask: a gray image of the size of the example's first one, of class numbers and kNoClass.
+  Image classes;
 };
+inline constexpr uint8_t kNoClass = 255;
 
 struct Sample {
   std::vector<FieldValue> data, labels;  // as data_fields() and label_fields()

@@ -100,12 +100,17 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
   Kwargs own = kwargs;
   const auto holdout = Take<HoldoutParam>(&own);
   const auto targets = Take<TargetsParam>(&own);
-  std::unique_ptr<Source> whole = found->make(own);
+  if (targets.label != TargetsParam::kMask &&
+      !(targets.mask_classes.empty() && targets.mask_colours.empty() &&
+        targets.mask_ignore.empty()))
+    Throw(ErrorKind::kConfig, "mask_classes, mask_colours and mask_ignore need label = mask");
+  const bool unlabelled = targets.label != TargetsParam::kGiven && found->make_unlabelled;
+  std::unique_ptr<Source> whole = unlabelled ? found->make_unlabelled(own) : found->make(own);
   RequireText(*whole, own);
-  if (targets.label == TargetsParam::kImage) {
-    whole = NewImageTargets(std::move(whole), targets.targets, RootOf(own));
+  if (targets.label != TargetsParam::kGiven) {
+    whole = NewImageTargets(std::move(whole), targets, RootOf(own));
   } else if (!targets.targets.empty()) {
-    Throw(ErrorKind::kConfig, "targets = '{}' needs label = image", targets.targets);
+    Throw(ErrorKind::kConfig, "targets = '{}' needs label = image or mask", targets.targets);
   }
   if (holdout.holdout == 0 && holdout.holdout_folds == 0) return whole;
   std::vector<int64_t> indices = HoldoutIndices(*whole, holdout, RootOf(own));

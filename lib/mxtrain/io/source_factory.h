@@ -35,6 +35,9 @@ struct MXTRAIN_API SourceKind {
   std::vector<FieldInfo> parameters;
   // As MakeSource, for parameters of its own alone.
   std::function<std::unique_ptr<Source>(const Kwargs& kwargs)> make;
+  // As `make`, for examples whose labels come from elsewhere (TargetsParam), so that those of this
+  // kind need not be there. Null: `make`.
+  std::function<std::unique_ptr<Source>(const Kwargs& kwargs)> make_unlabelled;
   // Throws kConfig as `make` does for the text of one parameter; `owner` begins the message.
   std::function<void(std::string_view name, std::string_view text, std::string_view owner)> check;
 

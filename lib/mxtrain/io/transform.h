@@ -2,14 +2,14 @@
 #pragma once
 // One step on an image's pixels: a pure function of the image and of the example's random numbers.
 // Steps that move pixels apply to every part of an example that has coordinates (images, targets,
-// points), steps on their values to the images of its data alone (point_map.h).
+// points), steps on their values to the images of its data alone (image_origin.h).
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/image.h"
-#include "mxtrain/io/point_map.h"
+#include "mxtrain/io/image_origin.h"
 #include "mxtrain/io/random_stream.h"
 
 namespace mxtrain::io {

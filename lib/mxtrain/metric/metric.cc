@@ -20,6 +20,7 @@ std::vector<MetricKind>& Kinds() {
       {"cross_entropy", {"ce", "cross-entropy"}, NewCrossEntropy, DescribeCrossEntropy},
       {"perplexity", {}, NewPerplexity, DescribeCrossEntropy},
       {"f1", {}, NewF1, DescribeF1},
+      {"mean_iou", {"miou"}, NewMeanIou, DescribeMeanIou},
       {"multilabel_accuracy", {}, NewMultilabelAccuracy, DescribeMultilabelAccuracy},
       {"multilabel_f1", {}, NewMultilabelF1, DescribeMultilabelF1},
       {"auc", {}, NewAuc, NoParam::Describe},

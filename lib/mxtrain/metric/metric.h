@@ -19,10 +19,10 @@ namespace mxtrain {
 class MXTRAIN_API Metric {
  public:
   // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro
-  // or binary); multilabel_accuracy and multilabel_f1 (average: macro or micro), for labels with a
-  // 0 or 1 per class; auc; mse; rmse; mae; psnr, of values of at most 1; r2; also under MXNet's
-  // names (acc, ce, ...). The class metrics take ignore_label: examples with it do not count.
-  // Throws kConfig with the nearest name or parameter.
+  // or binary); mean_iou, of a class for each pixel; multilabel_accuracy and multilabel_f1
+  // (average: macro or micro), for labels with a 0 or 1 per class; auc; mse; rmse; mae; psnr, of
+  // values of at most 1; r2; also under MXNet's names (acc, ce, ...). The class metrics take
+  // ignore_label: examples with it do not count. Throws kConfig with the nearest name or parameter.
   static std::unique_ptr<Metric> Create(std::string_view name, const Kwargs& params = {});
   static std::vector<std::string> Names();
   static std::vector<FieldInfo> Describe(std::string_view name);

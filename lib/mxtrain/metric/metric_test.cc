@@ -213,6 +213,72 @@ double PairArea(const std::vector<float>& scores, const std::vector<bool>& posit
 }
 
 // Compared with pair counts by brute force.
+TEST_CASE("mean_iou is that of sets of pixels over the data set, whatever the batches") {
+  constexpr int64_t kImages = 7, kPixels = 35;
+  for (const int64_t classes : {2, 3, 6}) {
+    const auto c = static_cast<uint64_t>(classes);
+    std::vector<float> scores, labels;
+    for (int64_t i = 0; i < kImages * classes * kPixels; ++i)
+      scores.push_back(static_cast<float>(PhiloxAt(1, c, 0, uint64_t(i)) % 5));  // with ties
+    for (int64_t i = 0; i < kImages * kPixels; ++i) {
+      const uint64_t draw = PhiloxAt(2, c, 0, uint64_t(i));
+      // The last class is never labelled; one pixel in seven has no class.
+      labels.push_back(draw % 7 == 0 ? -1 : static_cast<float>(draw / 7 % (c - (c > 2 ? 1 : 0))));
+    }
+    scores[static_cast<size_t>(classes * kPixels)] = std::nanf("");  // no class is predicted there
+    std::vector<std::set<int64_t>> truth(c), guess(c);
+    for (int64_t n = 0; n < kImages - 1; ++n) {  // the last image is padding
+      for (int64_t i = 0; i < kPixels; ++i) {
+        const int64_t pixel = n * kPixels + i;
+        const float label = labels[static_cast<size_t>(pixel)];
+        if (label < 0) continue;
+        truth[static_cast<size_t>(label)].insert(pixel);
+        int64_t best = 0;
+        bool nan = false;
+        const auto at = [&](int64_t k) {
+          return scores[static_cast<size_t>((n * classes + k) * kPixels + i)];
+        };
+        for (int64_t k = 0; k < classes; ++k) {
+          nan = nan || std::isnan(at(k));
+          if (at(k) > at(best)) best = k;
+        }
+        if (!nan) guess[static_cast<size_t>(best)].insert(pixel);
+      }
+    }
+    double sum = 0, count = 0;
+    for (size_t k = 0; k < c; ++k) {
+      std::set<int64_t> both = truth[k], common;
+      both.insert(guess[k].begin(), guess[k].end());
+      for (const int64_t pixel : truth[k]) {
+        if (guess[k].contains(pixel)) common.insert(pixel);
+      }
+      if (both.empty()) continue;
+      sum += static_cast<double>(common.size()) / static_cast<double>(both.size());
+      count += 1;
+    }
+    const auto metric = Metric::Create("mean_iou");
+    const Host pred({kImages, classes, 5, 7}, scores), label({kImages, 5, 7}, labels);
+    CHECK(ValueOf(*metric, label, pred, kImages - 1) == doctest::Approx(sum / count));
+    // In two parts, merged.
+    const auto cut = static_cast<std::ptrdiff_t>(3 * kPixels);
+    const auto first = Metric::Create("miou"), rest = Metric::Create("mean_iou");
+    first->Update(label, pred, 3);
+    rest->Update(Host({4, 5, 7}, {labels.begin() + cut, labels.end()}),
+                 Host({4, classes, 5, 7}, {scores.begin() + cut * classes, scores.end()}), 3);
+    first->Merge(rest->SaveState());
+    CHECK(first->value() == metric->value());
+  }
+  const Host pred({1, 2, 1, 2}, {1, 0, 0, 1});
+  CHECK(ValueOf(*Metric::Create("mean_iou", {{"ignore_label", "7"}}), Host({1, 1, 2}, {0, 7}), pred,
+                1) == 1);
+  const auto metric = Metric::Create("mean_iou");
+  CHECK_THROWS_WITH_AS(ValueOf(*metric, Host({1, 1, 2}, {0, 2}), pred, 1),
+                       "metric mean_iou: label 2 in row 0 is out of range for the 2 classes of the "
+                       "output",
+                       Error);
+  CHECK_THROWS_AS(ValueOf(*metric, Host({1, 2}, {0, 1}), Host({1, 2}, {0, 1}), 1), Error);
+}
+
 TEST_CASE("metrics of examples with any number of classes") {
   const Host scores({3, 3}, {0.9f, 0.2f, 0.5f,  //
                              0.6f, 0.4f, 0.1f,  //
@@ -327,11 +393,12 @@ TEST_CASE("merged states have the value of all examples") {
       probabilities({kRows, kClasses}, Numbers(kRows * kClasses, 2.1)),
       classes({kRows}, Labels(kRows, kClasses, 0.9));
   const Host marks({kRows, kClasses}, Labels(kRows * kClasses, 2, 1.9));
-  const std::set<std::string> counting = {"accuracy", "top_k",        "f1", "multilabel_accuracy",
-                                          "auc",      "multilabel_f1"};
+  const std::set<std::string> counting = {
+      "accuracy", "top_k", "f1", "multilabel_accuracy", "auc", "multilabel_f1", "mean_iou"};
   for (const std::string& name : Metric::Names()) {
     const bool by_class = name == "accuracy" || name == "top_k" || name == "cross_entropy" ||
-                          name == "perplexity" || name == "f1" || name == "auc";
+                          name == "perplexity" || name == "f1" || name == "auc" ||
+                          name == "mean_iou";
     const Host& label = by_class ? classes : name.starts_with("multilabel_") ? marks : numbers;
     const Kwargs kwargs = name == "top_k" ? Kwargs{{"k", "2"}} : Kwargs{};
     const auto add = [&](Metric* metric, int begin, int end) {
@@ -436,7 +503,7 @@ TEST_CASE("errors say what was expected") {
                        "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
   CHECK_THROWS_WITH_AS(Metric::Create("kappa"),
                        "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, "
-                       "perplexity, f1, multilabel_accuracy, "
+                       "perplexity, f1, mean_iou, multilabel_accuracy, "
                        "multilabel_f1, auc, mse, rmse, mae, psnr, r2",
                        Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);

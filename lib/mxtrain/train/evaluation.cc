@@ -203,10 +203,12 @@ void EpochScores::Reset() {
 
 NamedValues EpochScores::Values() const {
   NamedValues values;
-  if (loss_known_ && !loss_.heads().empty()) values.emplace_back("loss", loss_.Total());
+  if (loss_known_ && loss_.has_values()) values.emplace_back("loss", loss_.Total());
   if (loss_known_ && loss_.heads().size() > 1) {
-    for (size_t h = 0; h < loss_.heads().size(); ++h)
+    for (size_t h = 0; h < loss_.heads().size(); ++h) {
+      if (loss_.heads()[h].kind == LossReport::Head::Kind::kUnknown) continue;
       values.emplace_back(loss_.heads()[h].name + "_loss", loss_.Mean(static_cast<int>(h)));
+    }
   }
   for (auto& value : metrics_.Values()) values.push_back(std::move(value));
   return values;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/ndarray/as_float32.h"
@@ -16,10 +17,17 @@ namespace {
 
 constexpr double kNothingAdded = std::numeric_limits<double>::quiet_NaN();
 
-// Variable behind argument `index` of a node, looking through nothing.
-std::string VariableName(const Graph& graph, const Node& node, int index) {
-  const Node& source = graph.nodes[node.inputs[index].node];
-  return source.is_variable() ? source.name : "";
+// Operators whose values are those of their input, in its order.
+bool KeepsValues(const Node& node) {
+  const std::string type = node.op ? node.op->TypeString() : "";
+  return type == "Reshape" || type == "Flatten" || type == "expand_dims" || type == "BlockGrad";
+}
+
+// The variable that is the label of a loss, "" if the net computes that from what it reads, `read`.
+std::string LabelName(const Graph& graph, const Node& loss, const std::set<std::string>& read) {
+  const Node* node = &graph.nodes[static_cast<size_t>(loss.inputs[1].node)];
+  while (KeepsValues(*node)) node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)];
+  return node->is_variable() && !read.contains(node->name) ? node->name : "";
 }
 
 // kMean for all operators but those that output predictions, and read a label for their gradients.
@@ -119,6 +127,7 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
 
 LossReport::LossReport(const Symbol& symbol) {
   const Graph& graph = symbol.graph();
+  const std::set<std::string> read = VariablesRead(symbol);
   for (size_t i = 0; i < graph.heads.size(); ++i) {
     const Node& node = graph.nodes[graph.heads[i].node];
     if (!node.op || node.op->NeedsHeadGradient()) continue;
@@ -138,9 +147,10 @@ LossReport::LossReport(const Symbol& symbol) {
       const std::string smoothing = ParamOf(*node.op, "smooth_alpha");
       if (!head.class_axis_1 && !smoothing.empty()) params::Parse(smoothing, &head.smoothing);
     }
-    if (head.kind != Head::Kind::kMean) head.label = VariableName(graph, node, 1);
-    // A label that the net computes is not available outside.
-    if (head.label.empty()) head.kind = Head::Kind::kMean;
+    if (head.kind != Head::Kind::kMean) {
+      head.label = LabelName(graph, node, read);
+      if (head.label.empty()) head.kind = Head::Kind::kUnknown;
+    }
     heads_.push_back(head);
   }
   sums_.resize(heads_.size());
@@ -155,6 +165,15 @@ void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t 
   }
   Sum& sum = sums_[h];
   const int64_t batch = output.shape.ndim() > 0 ? output.shape[0] : 1;
+  if (head.kind == Head::Kind::kUnknown) {
+    const std::span values(output.dptr<float>(), static_cast<size_t>(output.Size()));
+    const bool finite = std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
+    if (!finite) sum.loss = kNothingAdded;  // diverges
+    return;
+  }
+  // A label reshaped to several rows for each example.
+  if (label && label->shape.ndim() > 0 && label->shape[0] > 0 && batch % label->shape[0] == 0)
+    count *= batch / label->shape[0];
   if (head.kind == Head::Kind::kSoftmax) {
     sum.loss += CrossEntropy(head, output, *label, count, &sum.weight);
     return;
@@ -187,6 +206,11 @@ void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t 
 
 void LossReport::Reset() {
   sums_.assign(heads_.size(), {});
+}
+
+bool LossReport::has_values() const {
+  return std::ranges::any_of(heads_,
+                             [](const Head& head) { return head.kind != Head::Kind::kUnknown; });
 }
 
 double LossReport::Mean(int h) const {

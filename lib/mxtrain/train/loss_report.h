@@ -5,7 +5,9 @@
 // entropy with the operator's label smoothing, class weights and focal factor. Regression outputs:
 // half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed
 // over the outputs of an example. Other heads (MakeLoss): mean over elements, without grad_scale.
-// Each is a mean over examples; the total is their sum.
+// Each is a mean over examples (of a label reshaped to more rows than examples: over rows); the
+// total is their sum. A loss whose label the net computes (MultiBoxTarget) has no value here: end
+// such a net with MakeLoss of the value to see it.
 #include <map>
 #include <set>
 #include <string>
@@ -23,8 +25,9 @@ class MXTRAIN_API LossReport {
   struct Head {
     std::string name;   // of the node: "softmax"
     int output = 0;     // index of the head
-    std::string label;  // name of its label input; "" if none
-    enum class Kind { kSoftmax, kLinear, kLogistic, kAbsolute, kMean } kind = Kind::kMean;
+    std::string label;  // name of its label, perhaps reshaped; "" if none
+    // kUnknown: outputs predictions, with a label that the net computes.
+    enum class Kind { kSoftmax, kLinear, kLogistic, kAbsolute, kMean, kUnknown } kind = Kind::kMean;
     bool ignores = false;  // SoftmaxOutput: use_ignore
     double ignore_label = -1;
     bool class_axis_1 = false;          // SoftmaxOutput: multi_output
@@ -43,6 +46,7 @@ class MXTRAIN_API LossReport {
   // `label`: null for heads without one.
   void Update(int h, const TBlob& output, const TBlob* label, int64_t count);
   void Reset();
+  bool has_values() const;   // whether a head is of a known kind
   double Mean(int h) const;  // NaN if nothing was added
   double Total() const;      // of the heads that something was added for; NaN if that is none
   const Sums& sums() const { return sums_; }

@@ -142,6 +142,44 @@ TEST_CASE("a variable is trained if a gradient reaches it past no BlockGrad, lab
   CHECK(VariablesTrained(layer("MakeLoss", "loss", {words})) == Names{"b"});
 }
 
+TEST_CASE("a label is found past a reshape; one that the net computes has no loss to report") {
+  const auto registry = BuiltinOperators();
+  const auto make = [&](const char* op, const char* name, const Kwargs& params,
+                        const std::vector<Symbol>& inputs) {
+    return Symbol::Create(*registry, op, name, params, inputs);
+  };
+  // Two rows of scores for each of three examples.
+  const Symbol data = Symbol::Variable("data"), label = Symbol::Variable("words");
+  const Symbol rows = make("Reshape", "rows", {{"shape", "(-1, 2)"}}, {data}),
+               flat = make("Reshape", "flat", {{"shape", "(-1,)"}}, {label});
+  LossReport of_rows(make("SoftmaxOutput", "softmax", {}, {rows, flat}));
+  REQUIRE(of_rows.heads().size() == 1);
+  CHECK(of_rows.heads()[0].label == "words");
+  std::vector<float> p = {0.5f, 0.5f, 0.25f, 0.75f, 0.5f, 0.5f, 1, 0, 9, 9, 9, 9},
+                     y = {0, 1, 1, 0, 7, 7};
+  const TBlob output{p.data(), {6, 2}, DType::kFloat32, {}, {}},
+      words{y.data(), {3, 2}, DType::kFloat32, {}, {}};
+  of_rows.Update(0, output, &words, 2);  // the third example is padding
+  CHECK(of_rows.Mean(0) == doctest::Approx(-(2 * std::log(0.5) + std::log(0.75)) / 4));
+
+  // The label is computed from what the net reads, or is the input itself.
+  const Symbol computed = make("BlockGrad", "fixed", {}, {data});
+  for (const Symbol& truth : {computed, data, make("abs", "size", {}, {label})}) {
+    LossReport report(make("SoftmaxOutput", "softmax", {}, {data, truth}));
+    REQUIRE(report.heads().size() == 1);
+    CHECK(report.heads()[0].kind == LossReport::Head::Kind::kUnknown);
+    CHECK(report.heads()[0].label.empty());
+    CHECK_FALSE(report.has_values());
+    report.Update(0, output, nullptr, 6);
+    CHECK(std::isnan(report.Total()));
+    CHECK_FALSE(report.Diverges(0));
+    p[3] = std::nanf("");
+    report.Update(0, output, nullptr, 6);
+    CHECK(report.Diverges(0));
+    p[3] = 0.75f;
+  }
+}
+
 TEST_CASE("the loss since earlier sums") {
   const auto registry = BuiltinOperators();
   const Symbol data = Symbol::Variable("data");

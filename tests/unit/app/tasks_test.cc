@@ -8,6 +8,7 @@
 #include "app/tasks/image_to_image/image_report.h"
 #include "app/tasks/image_to_image/planes.h"
 #include "app/tasks/recipe.h"
+#include "app/tasks/side_by_side.h"
 #include "app/tasks/task_list.h"
 #include "mxtrain/base/error.h"
 #include "tests/support/error_message.h"
@@ -53,7 +54,17 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST_CASE("the task of a head follows from its loss and its shape; every form is of one kind") {
   CHECK(KindOf(WithLoss(Kind::kSoftmax, {8, 3})) == "classification");
-  CHECK(KindOf(WithLoss(Kind::kSoftmax, {8, 3, 5, 5})) == "classification");
+  CHECK(KindOf(WithLoss(Kind::kSoftmax, {8, 3, 5, 5})) == "segmentation");
+  CHECK(KindOf(WithoutLoss("softmax", {8, 3, 5, 5})) == "segmentation");
+  CHECK(KindOf(WithLoss(Kind::kSoftmax, {8, 3, 5})) == "");  // a class at each place of a sequence
+  Head rows = WithLoss(Kind::kSoftmax, {40, 3});  // of five rows for each of eight examples
+  CHECK(KindOf(rows) == "classification");
+  rows.inputs = {{8, 5}};
+  CHECK(KindOf(rows) == "");
+  Head computed = WithLoss(Kind::kUnknown, {8, 3});
+  computed.label = "";
+  computed.op = "SoftmaxOutput";
+  CHECK(KindOf(computed) == "classification");
   CHECK(KindOf(WithLoss(Kind::kSoftmax, TShape())) == "classification");  // before shapes are known
   CHECK(KindOf(WithLoss(Kind::kLogistic, {8, 3})) == "multilabel");
   CHECK(KindOf(WithLoss(Kind::kLinear, {8, 1})) == "regression");
@@ -71,10 +82,10 @@ TEST_CASE("the task of a head follows from its loss and its shape; every form is
   named.facts.all_classes = {"a", "b", "c"};
   CHECK(KindOf(named) == "classification");
   // Of all kinds that are not chosen by name, one takes it.
-  for (const Head& head :
-       {WithLoss(Kind::kSoftmax, {8, 3}), WithLoss(Kind::kLogistic, {8, 3, 4, 4}),
-        WithLoss(Kind::kLinear, {8, 3, 4, 5}), WithLoss(Kind::kLinear, {8, 1}),
-        WithoutLoss("softmax", {8, 3}), WithoutLoss("", {8, 3, 4, 4})}) {
+  for (const Head& head : {WithLoss(Kind::kSoftmax, {8, 3}), WithLoss(Kind::kSoftmax, {8, 3, 4, 4}),
+                           WithLoss(Kind::kLogistic, {8, 3, 4, 4}),
+                           WithLoss(Kind::kLinear, {8, 3, 4, 5}), WithLoss(Kind::kLinear, {8, 1}),
+                           WithoutLoss("softmax", {8, 3}), WithoutLoss("", {8, 3, 4, 4})}) {
     int64_t takers = 0;
     for (const TaskKind& kind : Tasks().kinds())
       takers += !kind.by_name_only && kind.open(head) != nullptr ? 1 : 0;
@@ -149,8 +160,8 @@ TEST_CASE("predicted values have the units and the names of the label") {
   CHECK(p->Text() == "width 12  height 16");
   CHECK(p->Cells() == Texts{"12", "16"});
   CHECK(p->numbers()[1] == 16);
-  CHECK(PredictorOf(WithLoss(Kind::kLinear, {8, 300})) == nullptr);  // too long a list
-  CHECK(PredictorOf(WithLoss(Kind::kSoftmax, {8, 3, 4, 4})) == nullptr);
+  CHECK(PredictorOf(WithLoss(Kind::kLinear, {8, 300})) == nullptr);         // too long a list
+  CHECK(PredictorOf(WithLoss(Kind::kSoftmax, {8, 256, 4, 4})) == nullptr);  // no byte for the last
 }
 
 TEST_CASE("predicted images: planes of 0 to 1 become pixels") {
@@ -159,11 +170,11 @@ TEST_CASE("predicted images: planes of 0 to 1 become pixels") {
   const auto images = PredictorOf(WithLoss(Kind::kLinear, {8, 1, 2, 2}));
   CHECK(images->abilities().images);
   const std::vector<float> planes = {-1, 0.5F, 1, 2};
-  const auto image = images->Predict(planes, {})->PredictedImage();
+  const auto image = io::DecodeImage(images->Predict(planes, {})->PredictedPng());
   REQUIRE(image);
   CHECK(image->pixels == std::vector<uint8_t>{0, 128, 255, 255});
   const std::vector<float> bad = {kNan, 0, 0, 0};
-  CHECK_FALSE(images->Predict(bad, {})->PredictedImage());
+  CHECK(images->Predict(bad, {})->PredictedPng().empty());
   const io::Image both = Beside(*image, ImageOfPlanes(planes, {1, 1, 2, 2}));
   CHECK(both.width == 4);
   CHECK(both.pixels == std::vector<uint8_t>{0, 128, 0, 128, 255, 255, 255, 255});

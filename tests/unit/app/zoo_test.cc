@@ -79,9 +79,42 @@ TEST_CASE("wrong uses of a net by name are errors at their places") {
   };
   says("net: {use: resnet81}\n", "there is no net 'resnet81'");
   says("net: {use: [resnet18]}\n", "net.use: expected a name, got the list");
-  says("net: {use: resnet18, layers: [Flatten]}\n", "net.layers and net.use exclude each other");
+  says("net: {use: resnet18, layers: [Flatten]}\n", "none takes a layer of resnet18 by its name");
+  says("net: {use: resnet18, decoder: piramid}\n",
+       "there is no decoder 'piramid'; did you mean 'pyramid'?");
+  says("net: {decoder: pyramid, input: [4], layers: [SoftmaxOutput]}\n",
+       "net.decoder needs net.use");
+  says("net: {use: alexnet, decoder: pyramid}\n",
+       "alexnet does not say which of its layers is stride32");
   says("net: {classes: 3, input: [4], layers: [SoftmaxOutput]}\n", "net.classes needs net.use");
   says("net: {use: resnet18, clases: 3}\n", "net has no key 'clases'");
+}
+
+TEST_CASE("layers and decoders continue a net by name behind the last layer that they take") {
+  const Outcome own = Use(
+      "net: {use: resnet18, classes: 7, input: [3, 64, 96], layers: [{Convolution: {name: mine, "
+      "inputs: stage3, num_filter: \"${classes}\", kernel: 1}}, {SoftmaxOutput: {multi_output: "
+      "true}}]}\n");
+  REQUIRE(own.text == "");
+  const std::vector<std::string> names = own.net.symbol.ListArguments();
+  const auto has = [&names](const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  CHECK(has("stage3_unit1_b_conv_weight"));
+  CHECK_FALSE(has("stage4_unit0_a_conv_weight"));
+  CHECK_FALSE(has("fc_weight"));
+  const Symbol::Shapes shapes = own.net.symbol.InferShape({{"data", {2, 3, 64, 96}}});
+  CHECK(shapes.outputs.at(0) == TShape{2, 7, 4, 6});
+  for (const char* trunk : {"efficientnet_b0", "efficientnet_lite0", "mobilenet_v2",
+                            "mobilenet_v3_large", "resnet18", "resnet34", "resnet50"}) {
+    CAPTURE(trunk);
+    const Outcome o =
+        Use(format("net: {{use: {}, classes: 5, decoder: pyramid, input: [3, 64, 96]}}\n", trunk));
+    REQUIRE(o.text == "");
+    const Symbol::Shapes known = o.net.symbol.InferShape({{"data", {2, 3, 64, 96}}});
+    CHECK(known.complete);
+    CHECK(known.outputs.at(0).ToString() == "[2, 5, 64, 96]");
+  }
 }
 
 TEST_CASE("a pinned file of weights is one text") {

@@ -42,7 +42,7 @@ struct Slot {
   // While filling, each worker writes its own rows, then one worker finishes the batch; afterwards
   // read by the consumer.
   BatchPointers rows;
-  std::vector<PointMap> maps;  // of each row, if they are asked for
+  std::vector<ImageOrigin> origins;  // of each row, if they are asked for
   std::vector<int64_t> index;  // of each row's example; -1 for padding and unreadable examples
 };
 

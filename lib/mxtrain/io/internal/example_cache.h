@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "mxtrain/io/image.h"
-#include "mxtrain/io/point_map.h"
+#include "mxtrain/io/image_origin.h"
 
 namespace mxtrain::io {
 
 struct CachedExample {
   std::vector<Image> images, targets;            // per data and label field; empty for numeric ones
   std::vector<std::vector<float>> data, labels;  // per field; empty for an image
-  PointMap map;                                  // what those transforms did to the first image
+  ImageOrigin origin;                            // of the first image after those transforms
 };
 
 // Thread-safe.

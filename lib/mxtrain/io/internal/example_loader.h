@@ -2,7 +2,7 @@
 #pragma once
 // Loads one example from its source into a row of a batch: read, decode, augment, write. All images
 // of an example draw the same random numbers; what these do to the first one also happens to
-// targets, which are images of its size, and to points. Private to io.
+// targets, which are images of its size, to points and to masks. Private to io.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -29,15 +29,15 @@ struct LoaderOptions {
   int bits = 8;               // see DecodeOptions
   int64_t cache_bytes = 0;    // memory limit of the cache of decoded examples; 0: no cache
   SoftLabels soft_labels;
-  bool maps = false;    // BatchPointers::maps are filled
-  bool pixels = false;  // images, of 8 bits, are written as 8-bit pixels [H, W, C], not normalized
+  bool origins = false;  // BatchPointers::origins are filled
+  bool pixels = false;   // images, of 8 bits, are written as 8-bit pixels [H, W, C], not normalized
 };
 
 // Address of the first row of each field's batch array: float32, or pixels.
 struct BatchPointers {
   std::vector<void*> data;
   std::vector<float*> labels;
-  PointMap* maps = nullptr;  // of each row: from its first image to what is in the batch
+  ImageOrigin* origins = nullptr;  // of each row's first image
 };
 
 // Reusable memory of a thread.
@@ -46,9 +46,9 @@ struct LoaderScratch {
   ImageDecoder decoder;
   Image image, spare;
   CachedExample example;
-  ImageSize shown;    // the first image, before transforms
-  PointMap map;       // from it to what is in the batch, if that is asked for
-  int64_t bytes = 0;  // of encoded images read since the owner's last reset
+  ImageSize shown;     // the first image, before transforms
+  ImageOrigin origin;  // its own, if that is asked for
+  int64_t bytes = 0;   // of encoded images read since the owner's last reset
 };
 
 // Calls may come from any thread, each with its own scratch; only `whole_` changes.
@@ -98,9 +98,9 @@ class ExampleLoader {
     const FieldSpec& spec;
     const Augmenter& augmenter;
     bool is_first, is_target, as_pixels;
-    PointMap* map;  // null: not asked for
+    ImageOrigin* origin;  // null: not asked for
   };
-  ImageField DataImage(size_t data_field, PointMap* map) const;
+  ImageField DataImage(size_t data_field, ImageOrigin* origin) const;
   ImageField TargetImage(size_t label_field) const;
   bool WritesPixels(size_t data_field) const;
   int64_t RowBytes(size_t data_field) const;
@@ -123,9 +123,9 @@ class ExampleLoader {
   std::optional<Refusal> WriteImage(const ImageField& field, const Augmenter::Steps& steps,
                                     const Image& from, const Frame& frame, Place to,
                                     LoaderScratch* scratch) const;
-  // Numbers and points.
+  // Numbers, points and masks: `classes`, of a mask.
   std::optional<Refusal> LoadLabel(const FieldSpec& spec, std::span<const float> values,
-                                   const PointMap& map, Place to) const;
+                                   const Image& classes, const ImageOrigin& origin, Place to) const;
   std::optional<Refusal> LoadImage(const ImageField& field, const FieldValue& value, bool to_end,
                                    const RandomStream& random, Place to,
                                    LoaderScratch* scratch) const;
@@ -135,7 +135,7 @@ class ExampleLoader {
   std::unique_ptr<const Augmenter> augmenter_;  // null without images
   std::unique_ptr<const Augmenter> unscaled_;   // the same without normalization; null: no targets
   size_t first_image_ = 0;                      // of the data fields, if there are images
-  bool maps_points_ = false;                    // the map of the first image is asked for
+  bool tells_origins_ = false;                  // those of the first images are asked for
   std::vector<TShape> data_shapes_, label_shapes_;
   bool cheap_ = false;
   std::unique_ptr<ExampleCache> cache_;

@@ -39,6 +39,7 @@ Refusal Damaged(ImageFormat format, std::string_view reason);
 Expected<ImageInfo, Refusal> ProbePng(std::string_view bytes);
 std::optional<Refusal> DecodePng(std::string_view bytes, const ImageInfo& info, Image* image);
 std::optional<Refusal> DecodeDeepPng(std::string_view bytes, const ImageInfo& info, Image* image);
+std::optional<Refusal> DecodeStoredPng(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbeBmp(std::string_view bytes);
 std::optional<Refusal> DecodeBmp(std::string_view bytes, const ImageInfo& info, Image* image);
 Expected<ImageInfo, Refusal> ProbePnm(std::string_view bytes);

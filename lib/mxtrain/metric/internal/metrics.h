@@ -37,7 +37,7 @@ class MeanMetric : public Metric {
   static bool IsState(const std::vector<double>& sums) { return sums.size() == 2 && sums[1] >= 0; }
 };
 
-// Counts per class, which give precision, recall and F1.
+// Counts per class, which give precision, recall, F1 and overlap.
 class ClassCountMetric : public Metric {
  public:
   bool higher_is_better() const override { return true; }
@@ -48,6 +48,7 @@ class ClassCountMetric : public Metric {
   struct Counts {
     double right = 0, labelled = 0, guessed = 0;
     bool none() const { return labelled + guessed == 0; }
+    double Iou() const { return right / (labelled + guessed - right); }
     double F1() const { return 2 * right / (labelled + guessed); }  // 2 tp / (2 tp + fp + fn)
   };
   std::vector<double> Sums() const override {
@@ -85,10 +86,12 @@ std::unique_ptr<Metric> NewRmse(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewPsnr(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewR2(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMae(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMeanIou(const Kwargs& kwargs);
 std::vector<FieldInfo> DescribeAccuracy();
 std::vector<FieldInfo> DescribeTopK();
 std::vector<FieldInfo> DescribeCrossEntropy();
 std::vector<FieldInfo> DescribeF1();
+std::vector<FieldInfo> DescribeMeanIou();
 std::vector<FieldInfo> DescribeMultilabelAccuracy();
 std::vector<FieldInfo> DescribeMultilabelF1();
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tasks/classification/shape_images.h"
+#include "app/tasks/shape_images.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <numbers>
 
-#include "mxtrain/base/error.h"
-#include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
 
 namespace mxtrain::tasks {
@@ -188,9 +185,12 @@ Colour ContrastTo(const Background& b, Draws& draws) {
   return best;
 }
 
-void DrawShape(const Shape& shape, const Background& background, Draws& draws, Canvas* canvas) {
+// The radius is between `least` and `most` of the shorter side. `classes`: where the shape covers
+// most of a pixel becomes `value`; null: not asked for.
+void DrawShape(const Shape& shape, float least, float most, const Background& background,
+               Draws& draws, Canvas* canvas, io::Image* classes = nullptr, uint8_t value = 0) {
   const float side = static_cast<float>(std::min(canvas->height, canvas->width));
-  const float radius = side * draws.Uniform(0.26f, 0.42f), angle = draws.Uniform(0, 2 * kPi),
+  const float radius = side * draws.Uniform(least, most), angle = draws.Uniform(0, 2 * kPi),
               stretch = draws.Uniform(0.94f, 1.06f);
   const float reach = radius * std::max(stretch, 1 / stretch);  // not larger than half of the side
   const float cx = draws.Uniform(reach, static_cast<float>(canvas->width) - reach),
@@ -211,6 +211,7 @@ void DrawShape(const Shape& shape, const Background& background, Draws& draws, C
         hits += shape.inside({(u * dx + v * dy) * stretch, (v * dx - u * dy) / stretch});
       }
       if (hits == 0) continue;
+      if (classes && 2 * hits > kSamples * kSamples) classes->row(y)[x] = value;
       const float t = std::clamp(0.5f + (static_cast<float>(x) - cx) / (2 * radius), 0.0f, 1.0f);
       canvas->at(y, x) = Mix(canvas->at(y, x), Mix(colour, shade, t),
                              static_cast<float>(hits) / (kSamples * kSamples));
@@ -225,6 +226,44 @@ void AddNoise(Draws& draws, Canvas* canvas) {
   }
 }
 
+struct Scenery {
+  Canvas canvas;
+  Background background;
+  float side;
+};
+
+// The format of the file, and an image without shapes.
+Scenery BeginImage(Draws& draws, int size, SynthImage* image) {
+  image->jpeg = draws.Chance(0.5f);
+  image->quality = draws.Integer(75, 95);
+  const float side_wanted = static_cast<float>(size) * draws.Uniform(0.8f, 1.35f),
+              proportion = draws.Uniform(0.9f, 1.1f);
+  Scenery scenery{{static_cast<int>(side_wanted * proportion),
+                   static_cast<int>(side_wanted / proportion),
+                   {}},
+                  {},
+                  0};
+  Canvas& canvas = scenery.canvas;
+  canvas.pixels.resize(static_cast<size_t>(canvas.height) * static_cast<size_t>(canvas.width));
+  const float side = static_cast<float>(std::min(canvas.height, canvas.width));
+  scenery.side = side;
+  scenery.background = DrawBackground(draws, &canvas);
+  for (int i = draws.Integer(1, 4); i > 0; --i)
+    DrawStroke(draws, side, side * draws.Uniform(0.2f, 0.7f), &canvas);
+  for (int i = draws.Integer(2, 8); i > 0; --i) DrawStroke(draws, side, 0, &canvas);
+  return scenery;
+}
+
+void EndImage(Draws& draws, Canvas* canvas, SynthImage* image) {
+  AddNoise(draws, canvas);
+  image->image.Resize(canvas->height, canvas->width, 3);
+  for (size_t i = 0; i < canvas->pixels.size(); ++i) {
+    for (size_t c = 0; c < 3; ++c)
+      image->image.pixels[3 * i + c] =
+          static_cast<uint8_t>(std::lround(std::clamp(canvas->pixels[i][c], 0.0f, 255.0f)));
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& ShapeNames() {
@@ -236,70 +275,32 @@ const std::vector<std::string>& ShapeNames() {
   return names;
 }
 
+std::string SynthImage::Bytes() const {
+  return jpeg ? io::EncodeJpeg(image, quality) : io::EncodePng(image);
+}
+
 SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size) {
   Draws draws(seed, StreamOf(kShapes[shape].name), static_cast<uint64_t>(number));
   SynthImage image;
-  image.jpeg = draws.Chance(0.5f);
-  image.quality = draws.Integer(75, 95);
-  const float side_wanted = static_cast<float>(size) * draws.Uniform(0.8f, 1.35f),
-              proportion = draws.Uniform(0.9f, 1.1f);
-  Canvas canvas{
-      static_cast<int>(side_wanted * proportion), static_cast<int>(side_wanted / proportion), {}};
-  canvas.pixels.resize(static_cast<size_t>(canvas.height) * static_cast<size_t>(canvas.width));
-  const float side = static_cast<float>(std::min(canvas.height, canvas.width));
-  const Background background = DrawBackground(draws, &canvas);
-  for (int i = draws.Integer(1, 4); i > 0; --i)
-    DrawStroke(draws, side, side * draws.Uniform(0.2f, 0.7f), &canvas);
-  for (int i = draws.Integer(2, 8); i > 0; --i) DrawStroke(draws, side, 0, &canvas);
-  DrawShape(kShapes[shape], background, draws, &canvas);
-  AddNoise(draws, &canvas);
-  image.image.Resize(canvas.height, canvas.width, 3);
-  for (size_t i = 0; i < canvas.pixels.size(); ++i) {
-    for (size_t c = 0; c < 3; ++c)
-      image.image.pixels[3 * i + c] =
-          static_cast<uint8_t>(std::lround(std::clamp(canvas.pixels[i][c], 0.0f, 255.0f)));
-  }
+  Scenery scenery = BeginImage(draws, size, &image);
+  DrawShape(kShapes[shape], 0.26f, 0.42f, scenery.background, draws, &scenery.canvas);
+  EndImage(draws, &scenery.canvas, &image);
   return image;
 }
 
-namespace {
-
-void WriteOne(const SynthRequest& request, size_t shape, int64_t number,
-              const std::filesystem::path& part) {
-  const SynthImage image = DrawSynthImage(request.seed, shape, number, request.size);
-  const std::filesystem::path folder = part / ShapeNames()[shape];
-  if (number == 0 || !std::filesystem::exists(folder)) MakeFolders(folder.string());
-  const std::filesystem::path file =
-      folder / format("{:06}{}", number, image.jpeg ? ".jpg" : ".png");
-  const std::string bytes =
-      image.jpeg ? io::EncodeJpeg(image.image, image.quality) : io::EncodePng(image.image);
-  FileAppender(file.string(), FileAppender::Begin::kNew).Append(bytes);
-}
-
-}  // namespace
-
-SynthResult SynthesizeShapes(const SynthRequest& request) {
-  const auto most = static_cast<int>(ShapeNames().size());
-  const int classes = request.classes > 0 ? request.classes : 6;
-  if (classes > most || classes < 2)
-    Throw(ErrorKind::kUsage, "--classes {}: there are 2 to {}: {}", classes, most,
-          join(ShapeNames(), ", "));
-  const int64_t of_class = request.count / classes;
-  const double fraction = static_cast<double>(of_class) * request.val;
-  const int64_t val_of_class = request.val > 0 ? std::max<int64_t>(std::llround(fraction), 1) : 0;
-  if (of_class < 2 || val_of_class >= of_class) {
-    Throw(ErrorKind::kUsage,
-          "--count {} leaves {} images for each of {} classes; at least 2 are needed",
-          request.count, of_class, classes);
+SynthScene DrawSynthScene(uint64_t seed, size_t shapes, int64_t number, int size) {
+  Draws draws(seed, StreamOf("scene"), static_cast<uint64_t>(number));
+  SynthScene scene;
+  Scenery scenery = BeginImage(draws, size, &scene.image);
+  scene.classes.Resize(scenery.canvas.height, scenery.canvas.width, 1);
+  std::ranges::fill(scene.classes.pixels, uint8_t{0});
+  for (int i = draws.Integer(1, 4); i > 0; --i) {
+    const int shape = draws.Integer(0, static_cast<int>(shapes) - 1);
+    DrawShape(kShapes[shape], 0.14f, 0.26f, scenery.background, draws, &scenery.canvas,
+              &scene.classes, static_cast<uint8_t>(shape + 1));
   }
-  const std::filesystem::path folder = request.folder;
-  for (int64_t i = 0; i < of_class && !request.stopped(); ++i) {
-    for (int k = 0; k < classes; ++k)
-      WriteOne(request, static_cast<size_t>(k), i, folder / (i < val_of_class ? "val" : "train"));
-  }
-  return {(of_class - val_of_class) * classes,
-          val_of_class * classes,
-          {ShapeNames().begin(), ShapeNames().begin() + classes}};
+  EndImage(draws, &scenery.canvas, &scene.image);
+  return scene;
 }
 
 }  // namespace mxtrain::tasks
