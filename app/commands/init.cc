@@ -242,9 +242,13 @@ class Init final : public Command {
     }
     if (output_.empty()) output_ = root.filename().string() + ".yaml";
     const tasks::RecipeRequest request{folder_, root.string(), output_, console.logger()};
-    for (const tasks::TaskKind& kind : tasks::Tasks().kinds()) {
-      if (!kind.recognize || (!task_.empty() && kind.name != task_)) continue;
-      if (std::unique_ptr<tasks::Recipe> recipe = kind.recognize(request)) return recipe;
+    for (const bool any : {false, true}) {
+      for (const tasks::TaskKind& kind : tasks::Tasks().kinds()) {
+        const bool asked =
+            kind.recognize && kind.recognizes_any == any && (task_.empty() || kind.name == task_);
+        if (!asked) continue;
+        if (std::unique_ptr<tasks::Recipe> recipe = kind.recognize(request)) return recipe;
+      }
     }
     Throw(ErrorKind::kData,
           "{} contains no folders; put the images of each class into a folder named after the "

@@ -238,11 +238,10 @@ Scenery BeginImage(Draws& draws, int size, SynthImage* image) {
   image->quality = draws.Integer(75, 95);
   const float side_wanted = static_cast<float>(size) * draws.Uniform(0.8f, 1.35f),
               proportion = draws.Uniform(0.9f, 1.1f);
-  Scenery scenery{{static_cast<int>(side_wanted * proportion),
-                   static_cast<int>(side_wanted / proportion),
-                   {}},
-                  {},
-                  0};
+  Scenery scenery{
+      {static_cast<int>(side_wanted * proportion), static_cast<int>(side_wanted / proportion), {}},
+      {},
+      0};
   Canvas& canvas = scenery.canvas;
   canvas.pixels.resize(static_cast<size_t>(canvas.height) * static_cast<size_t>(canvas.width));
   const float side = static_cast<float>(std::min(canvas.height, canvas.width));

@@ -29,7 +29,8 @@ SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size)
 
 struct SynthScene {
   SynthImage image;
-  io::Image classes;  // gray, of its size: 0 background, from 1 the shapes in the order of their names
+  io::Image
+      classes;  // gray, of its size: 0 background, from 1 the shapes in the order of their names
 };
 
 // Image `number` of one to four shapes of the first `shapes`, which may hide one another: a pure

@@ -66,6 +66,24 @@ prints "class,iou,dice,precision,recall,pixels"
 expect 0 eval run --format jsonl
 prints '"mean_iou_of_images"'
 
+# --- init recognizes the layouts
+expect 0 init shapes --output init.yaml
+prints "masks of 3 classes, 198 images to train on, 22 to validate"
+holds "the names of classes.txt are not there" grep -q 'mask_classes: \["background", "disc", "ring"\]' init.yaml
+expect 0 check init.yaml
+expect 0 train init.yaml --out init_run -q train.max_steps=2 train.epochs=1
+mkdir flat && cp -r shapes/train/images flat/Images && cp -r shapes/train/masks flat/labels
+expect 0 init flat --output flat.yaml --size 32
+prints "158 images to train on, 40 to validate (a fifth, held out)"
+holds "the classes have numbers" grep -q 'mask_classes: \["class_0", "class_1", "class_2"\]' flat.yaml
+expect 0 check flat.yaml
+expect 0 init flat --output net.yaml --net mobilenet_v2
+holds "a decoder" grep -q 'decoder: pyramid' net.yaml
+expect 0 check net.yaml
+expect 2 init flat --output no.yaml --net mobilenet_v2 --head-only
+expect 0 init shapes/train --task classification --output -
+prints "num_hidden"
+
 # --- masks of the size of the files, which are masks to train on
 expect 0 infer run shapes/val/images --images predicted --annotate painted --format csv --output list.csv
 masks=predicted/shapes/val/images

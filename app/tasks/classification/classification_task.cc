@@ -53,6 +53,7 @@ MXTRAIN_TASK(classification_task, tasks) {
     return head.gives_classes() && one ? std::make_unique<ClassificationTask>(head) : nullptr;
   };
   kind.recognize = RecognizeClassFolders;
+  kind.recognizes_any = true;
   kind.synth = SynthesizeShapes;
   tasks.Add(std::move(kind));
 }

@@ -5,36 +5,13 @@
 #include <cmath>
 
 #include "app/tasks/recipe.h"
+#include "app/tasks/recipe_text.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::tasks {
 namespace {
 
 constexpr int64_t kMostImages = 30'000;  // that fine-tuning looks at
-constexpr int kColumn = 42;              // of comments
-
-// A line with its comment.
-std::string Line(std::string text, const std::string& comment) {
-  if (!comment.empty()) {
-    text.resize(std::max<size_t>(text.size() + 1, kColumn), ' ');
-    text += "# " + comment;
-  }
-  return text + "\n";
-}
-
-std::string Numbers(const std::vector<double>& numbers) {
-  std::string text;
-  for (const double number : numbers) text += format("{}{:.9g}", text.empty() ? "" : ", ", number);
-  return "[" + text + "]";
-}
-
-std::string Normalize(const ZooWeights& weights, bool from_weights) {
-  if (!from_weights || !weights.family) return "normalize: imagenet";
-  const config::WeightsFamily usual;
-  const config::WeightsFamily& family = *weights.family;
-  if (family.mean == usual.mean && family.std == usual.std) return "normalize: imagenet";
-  return format("normalize: {{mean: {}, std: {}}}", Numbers(family.mean), Numbers(family.std));
-}
 
 std::string Resampling(const ZooWeights& weights, bool from_weights) {
   const std::string kind =
@@ -44,20 +21,21 @@ std::string Resampling(const ZooWeights& weights, bool from_weights) {
 
 std::string Net(const ZooNet& net, const WeightsChoice& weights) {
   std::string text = "\nnet:\n";
-  text += Line("  use: " + net.name, "as `mxtrain nets` lists it; with as many classes as folders");
+  text +=
+      TextLine("  use: " + net.name, "as `mxtrain nets` lists it; with as many classes as folders");
   const int size = weights.head_only ? net.val_size : net.train_size;
   if (size != net.native)
-    text += Line(format("  input: [3, {0}, {0}]", size),
-                 format("it is made for {0}x{0}; smaller images train faster", net.native));
+    text += TextLine(format("  input: [3, {0}, {0}]", size),
+                     format("it is made for {0}x{0}; smaller images train faster", net.native));
   std::string vars;
   if (weights.head_only && net.drops_paths)
-    vars += Line("  stochastic_depth: 0", "nothing random before the head");
-  if (net.smooths) vars += Line("  smoothing: 0.1", "of the labels");
+    vars += TextLine("  stochastic_depth: 0", "nothing random before the head");
+  if (net.smooths) vars += TextLine("  smoothing: 0.1", "of the labels");
   if (weights.facts.family) {
     for (const auto& [name, value] : weights.facts.family->vars) {
       if (weights.head_only && name == "stochastic_depth") continue;
-      vars += Line(format("  {}: {}", name, value),
-                   format("as the weights of {} were trained", weights.facts.family->name));
+      vars += TextLine(format("  {}: {}", name, value),
+                       format("as the weights of {} were trained", weights.facts.family->name));
     }
   }
   return vars.empty() ? text : text + "\nvars:\n" + vars;
@@ -66,36 +44,37 @@ std::string Net(const ZooNet& net, const WeightsChoice& weights) {
 std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoice& weights,
                  const TrainingChoice& choice) {
   const bool given = !weights.file.empty();
-  const std::string pixels = Normalize(weights.facts, given),
+  const std::string pixels = NormalizeText(weights.facts, given),
                     resampling = Resampling(weights.facts, given);
   const std::string whole =
-      Line("      - center_crop: {fraction: 1}", "the largest square") +
+      TextLine("      - center_crop: {fraction: 1}", "the largest square") +
       format("      - resize: {{size: [{0}, {0}], {1}}}\n", net.val_size, resampling) +
       format("      - {}\n", pixels);
   std::string text = format("\ndata:\n  batch_size: {}\n", choice.batch_size) + ExactDecodeText();
   if (weights.head_only)
-    text += Line("  cache: features", "what the head reads is computed once for each image");
+    text += TextLine("  cache: features", "what the head reads is computed once for each image");
   text += "  train:\n";
   text += format("    source: image_folder\n    path: {}\n    shuffle: true\n",
                  QuoteYaml(folder.train));
   if (weights.head_only) {
-    text += Line("    transforms:", "none that is random") + whole;
+    text += TextLine("    transforms:", "none that is random") + whole;
   } else {
-    text += Line("    transforms:", "a different view of each image in every epoch");
+    text += TextLine("    transforms:", "a different view of each image in every epoch");
     text += format("      - random_resized_crop: {{size: {}, area: [0.35, 1], {}}}\n",
                    net.train_size, resampling);
-    text += Line("      - flip", "remove it if left and right differ in meaning: digits, text");
+    text += TextLine("      - flip", "remove it if left and right differ in meaning: digits, text");
     text += format("      - {}\n", pixels);
   }
   text += "  val:\n";
   text += folder.val.empty()
-              ? Line(format("    split: {}", folder.holdout),
-                     "fraction of each class held out for validation")
+              ? TextLine(format("    split: {}", folder.holdout),
+                         "fraction of each class held out for validation")
               : format("    source: image_folder\n    path: {}\n", QuoteYaml(folder.val));
   return text +
-         Line("    transforms:", weights.head_only ? ""
-                                                   : "larger than in training, where crops enlarge "
-                                                     "what they show") +
+         TextLine("    transforms:", weights.head_only
+                                         ? ""
+                                         : "larger than in training, where crops enlarge "
+                                           "what they show") +
          whole;
 }
 
@@ -114,27 +93,27 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
     if (!weights.state.empty()) text += format("    state: {}\n", QuoteYaml(weights.state));
   }
   if (!weights.sha256.empty()) {
-    text += Line("    sha256: " + weights.sha256, "no other file is used");
+    text += TextLine("    sha256: " + weights.sha256, "no other file is used");
   }
   const std::string but_head = format("  freeze: {{except: [{}]", fmt::join(net.head, ", "));
   const double of_batch = choice.batch_size >= 32 ? 1 : 0.5;
   if (weights.head_only) {
-    text += Line(but_head + ", global_stats: true}", "all but the new head");
+    text += TextLine(but_head + ", global_stats: true}", "all but the new head");
     text += format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 1.0e-4}}\n",
                    0.02 * of_batch);
   } else {
     // Without batch norms large steps do not merely scale the weights.
     const double rate = (net.has_batch_norm ? 0.02 : 0.004) * of_batch;
-    text += Line(but_head + ", epochs: 1, global_stats: true}",
-                 "only the new head learns in the first epoch");
+    text += TextLine(but_head + ", epochs: 1, global_stats: true}",
+                     "only the new head learns in the first epoch");
     text +=
         format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 5.0e-5}}\n", rate);
   }
-  text += Line("  initializers: {" + weight + "}", "small initial weights for the new head");
+  text += TextLine("  initializers: {" + weight + "}", "small initial weights for the new head");
   // The other layers begin at half of the rate.
   text += format("  lr_schedule: {{name: cosine, warmup_epochs: {}}}\n", weights.head_only ? 1 : 2);
-  text += Line("  ema: 0.99", "validation and checkpoints use averages of the weights");
-  text += Line("  early_stop: 5", "epochs without a better validation accuracy");
+  text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
+  text += TextLine("  early_stop: 5", "epochs without a better validation accuracy");
   return text + format("  metrics: [accuracy, {}cross_entropy]\n",
                        folder.classes.size() > 10 ? "{name: top_k, k: 5}, " : "");
 }

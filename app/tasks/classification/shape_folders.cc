@@ -17,8 +17,7 @@ void WriteOne(const SynthRequest& request, size_t shape, int64_t number,
   const SynthImage image = DrawSynthImage(request.seed, shape, number, request.size);
   const std::filesystem::path folder = part / ShapeNames()[shape];
   if (number == 0 || !std::filesystem::exists(folder)) MakeFolders(folder.string());
-  const std::filesystem::path file =
-      folder / format("{:06}{}", number, image.ending());
+  const std::filesystem::path file = folder / format("{:06}{}", number, image.ending());
   FileAppender(file.string(), FileAppender::Begin::kNew).Append(image.Bytes());
 }
 

@@ -43,9 +43,11 @@ class MaskPrediction final : public HeadPrediction {
     for (int64_t k = 0; k < io::kNoClass; ++k) {
       const int64_t count = counts[static_cast<size_t>(k)];
       if (count > 0)
-        parts_.emplace_back(k, static_cast<double>(count) / static_cast<double>(mask_.pixels.size()));
+        parts_.emplace_back(k,
+                            static_cast<double>(count) / static_cast<double>(mask_.pixels.size()));
     }
-    std::ranges::stable_sort(parts_, [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::ranges::stable_sort(parts_,
+                             [](const auto& a, const auto& b) { return a.second > b.second; });
   }
 
   std::span<const float> numbers() const override { return scores_; }
@@ -73,8 +75,8 @@ class MaskPrediction final : public HeadPrediction {
   std::string Joined(const char* separator, size_t most) const {
     std::string text;
     for (size_t i = 0; i < std::min(most, parts_.size()); ++i)
-      text += format("{}{} {:.4f}", i > 0 ? separator : "", names_[parts_[i].first],
-                     parts_[i].second);
+      text +=
+          format("{}{} {:.4f}", i > 0 ? separator : "", names_[parts_[i].first], parts_[i].second);
     return text;
   }
 

@@ -38,17 +38,25 @@ io::Image Painted(io::Image image, const io::Image& classes) {
 
 }  // namespace
 
-double MaskReport::Row::Iou() const { return Part(right, labelled + guessed - right); }
-double MaskReport::Row::Dice() const { return Part(2 * right, labelled + guessed); }
-double MaskReport::Row::Precision() const { return Part(right, guessed); }
-double MaskReport::Row::Recall() const { return Part(right, labelled); }
+double MaskReport::Row::Iou() const {
+  return Part(right, labelled + guessed - right);
+}
+double MaskReport::Row::Dice() const {
+  return Part(2 * right, labelled + guessed);
+}
+double MaskReport::Row::Precision() const {
+  return Part(right, guessed);
+}
+double MaskReport::Row::Recall() const {
+  return Part(right, labelled);
+}
 
 io::Image ClassImage(std::span<const float> label, int64_t height, int64_t width) {
   io::Image image;
   image.Resize(static_cast<int>(height), static_cast<int>(width), 1);
   for (size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = label[i] >= 0 && label[i] < io::kNoClass ? static_cast<uint8_t>(label[i])
-                                                               : io::kNoClass;
+    image.pixels[i] =
+        label[i] >= 0 && label[i] < io::kNoClass ? static_cast<uint8_t>(label[i]) : io::kNoClass;
   return image;
 }
 
@@ -86,9 +94,15 @@ std::vector<MaskReport::Row> MaskReport::Rows() const {
   for (size_t k = 0; k < rows.size(); ++k) rows[k].name = names_[static_cast<int64_t>(k)];
   return rows;
 }
-double MaskReport::MeanIou() const { return MeanIouOf(RowsOf(counts_)); }
-double MaskReport::MeanIouOfImages() const { return image_ious_ / static_cast<double>(images_); }
-double MaskReport::PixelAccuracy() const { return AccuracyOf(counts_); }
+double MaskReport::MeanIou() const {
+  return MeanIouOf(RowsOf(counts_));
+}
+double MaskReport::MeanIouOfImages() const {
+  return image_ious_ / static_cast<double>(images_);
+}
+double MaskReport::PixelAccuracy() const {
+  return AccuracyOf(counts_);
+}
 
 void MaskReport::WriteEach(const LineOutput& lines) {
   lines_ = lines;
@@ -101,14 +115,15 @@ void MaskReport::WriteLine(const Measured& image, bool finite) const {
   if (lines_.format == report::EachFormat::kJsonLines) {
     Json line = {{"file", image.name}, {"mean_iou", nullptr}, {"pixel_accuracy", nullptr}};
     if (finite)
-      line.update({{"mean_iou", OrNull(image.mean_iou)}, {"pixel_accuracy", OrNull(image.accuracy)}});
+      line.update(
+          {{"mean_iou", OrNull(image.mean_iou)}, {"pixel_accuracy", OrNull(image.accuracy)}});
     if (lines_.with_head) line["head"] = head().name;
     return lines_.file->Write(report::JsonText(line) + "\n");
   }
-  lines_.file->Write(format(
-      "{}{},{}\n", lines_.with_head ? report::QuoteCsv(head().name) + "," : "",
-      report::QuoteCsv(image.name),
-      finite ? format("{},{}", Cell(image.mean_iou), Cell(image.accuracy)) : "nan,nan"));
+  lines_.file->Write(
+      format("{}{},{}\n", lines_.with_head ? report::QuoteCsv(head().name) + "," : "",
+             report::QuoteCsv(image.name),
+             finite ? format("{},{}", Cell(image.mean_iou), Cell(image.accuracy)) : "nan,nan"));
 }
 
 void MaskReport::Add(const Examples& examples, const std::vector<NDArray>& outputs) {
@@ -203,7 +218,8 @@ Json MaskReport::ToJson(int worst) const {
                          {"pixels", row.labelled}};
   for (const auto& [iou, image] : worst_) {
     if (worst-- <= 0) break;
-    list.push_back({{"example", image.name}, {"mean_iou", iou}, {"pixel_accuracy", image.accuracy}});
+    list.push_back(
+        {{"example", image.name}, {"mean_iou", iou}, {"pixel_accuracy", image.accuracy}});
   }
   return {{"mean_iou", MeanIou()},
           {"mean_iou_of_images", MeanIouOfImages()},
@@ -237,9 +253,9 @@ void MaskReport::WriteFiles(const std::string& folder) const {
   std::vector<report::SheetImage> sheet;
   for (const auto& [iou, image] : worst_) {
     if (image.shown.pixels.empty()) break;
-    sheet.push_back({image.shown,
-                     {std::filesystem::path(image.name).filename().string(),
-                      format("mean IoU {:.4f}", iou)}});
+    sheet.push_back(
+        {image.shown,
+         {std::filesystem::path(image.name).filename().string(), format("mean IoU {:.4f}", iou)}});
   }
   if (sheet.empty()) return;
   plot::SaveAs(report::DrawSheet("the worst images: input, label, prediction", sheet),

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/tasks/segmentation/class_colours.h"
+#include "app/tasks/segmentation/mask_folders.h"
 #include "app/tasks/segmentation/mask_predictor.h"
 #include "app/tasks/segmentation/mask_report.h"
 #include "app/tasks/segmentation/shape_masks.h"
@@ -91,10 +92,10 @@ std::vector<std::string> SegmentationTask::OddLabels(const io::Source& training)
     if (counts[static_cast<size_t>(k)] == 0) unseen.push_back(format("'{}'", names[k]));
   }
   if (!unseen.empty()) {
-    odd.push_back(format("data.train: no pixel of {} {} in {}",
-                         unseen.size() == 1 ? "class" : "the classes", FirstOf(unseen, 8),
-                         looked == training.size() ? "the masks"
-                                                   : format("{} masks looked at", looked)));
+    odd.push_back(
+        format("data.train: no pixel of {} {} in {}", unseen.size() == 1 ? "class" : "the classes",
+               FirstOf(unseen, 8),
+               looked == training.size() ? "the masks" : format("{} masks looked at", looked)));
   }
   if (empty > 0) {
     odd.push_back(format("data.train: {} without a pixel of any class (first: {})",
@@ -118,6 +119,7 @@ MXTRAIN_TASK(segmentation_task, tasks) {
   kind.open = [](const Head& head) -> std::unique_ptr<Task> {
     return head.gives_class_map() ? std::make_unique<SegmentationTask>(head) : nullptr;
   };
+  kind.recognize = RecognizeMaskFolders;
   kind.synth = SynthesizeMasks;
   tasks.Add(std::move(kind));
 }

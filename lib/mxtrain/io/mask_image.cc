@@ -103,19 +103,18 @@ std::optional<Refusal> MaskCode::FromNumbers(Image* image) const {
     return format("at ({}, {})", i % width, i / width);
   };
   for (size_t i = 0; i < pixels; ++i) {
-    const auto value = [&](size_t c) {
+    const auto value = [&](size_t c) -> unsigned {
       return deep ? image->deep[i * channels + c] : image->pixels[i * channels + c];
     };
     const unsigned number = value(0);
     for (size_t c = 1; c < channels; ++c) {
       if (value(c) == number) continue;
-      return Refusal{format("the mask has colours ({}): say which class each is with mask_colours",
-                            place(i))};
+      return Refusal{
+          format("the mask has colours ({}): say which class each is with mask_colours", place(i))};
     }
     if (number > 255 || !known_[number])
-      return Refusal{
-          format("the mask has {} {}, which is neither a class nor in mask_ignore", number,
-                 place(i))};
+      return Refusal{format("the mask has {} {}, which is neither a class nor in mask_ignore",
+                            number, place(i))};
     image->pixels[i] = class_of_[number];
   }
   image->Resize(image->height, image->width, 1);

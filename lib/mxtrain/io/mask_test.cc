@@ -35,7 +35,8 @@ constexpr int kGray = 0, kRgb = 2, kIndexed = 3, kRgba = 6;  // PNG's colour typ
 
 // A PNG of one row: `row` as it is stored.
 std::string StoredPng(int type, int bits, int width, const Bytes& row) {
-  const std::string palette("\x09\x09\x09\x09\x09\x09\x01\x02\x03\xff\0\0", 12);  // 0 and 1 look alike
+  const std::string palette("\x09\x09\x09\x09\x09\x09\x01\x02\x03\xff\0\0",
+                            12);  // 0 and 1 look alike
   return Png(static_cast<uint32_t>(width), 1, bits, type,
              std::string(1, '\0') + std::string(row.begin(), row.end()), false,
              type == kIndexed ? PngChunk("PLTE", palette) : "");
@@ -55,20 +56,13 @@ std::pair<Bytes, std::string> Decoded(const MaskCode& code, const std::string& b
 
 TEST_CASE("masks are read as the numbers that are stored") {
   const MaskCode code(4, {}, {"11"});
-  CHECK(Decoded(code, StoredPng(kIndexed, 8, 4, {0, 1, 2, 3})).first ==
-        Bytes{0, 1, 2, 3});
-  CHECK(Decoded(code, StoredPng(kIndexed, 2, 4, {0b00'01'10'11})).first ==
-        Bytes{0, 1, 2, 3});
-  CHECK(Decoded(code, StoredPng(kGray, 1, 8, {0b01010011})).first ==
-        Bytes{0, 1, 0, 1, 0, 0, 1, 1});
-  CHECK(Decoded(code, StoredPng(kGray, 8, 3, {3, 11, 255})).first ==
-        Bytes{3, kNoClass, kNoClass});
-  CHECK(Decoded(code, StoredPng(kGray, 16, 2, {0, 2, 0, 11})).first ==
-        Bytes{2, kNoClass});
-  CHECK(Decoded(code, StoredPng(kRgb, 8, 2, {2, 2, 2, 11, 11, 11})).first ==
-        Bytes{2, kNoClass});
-  CHECK(Decoded(code, StoredPng(kRgba, 8, 2, {2, 2, 2, 0, 3, 3, 3, 255})).first ==
-        Bytes{2, 3});
+  CHECK(Decoded(code, StoredPng(kIndexed, 8, 4, {0, 1, 2, 3})).first == Bytes{0, 1, 2, 3});
+  CHECK(Decoded(code, StoredPng(kIndexed, 2, 4, {0b00'01'10'11})).first == Bytes{0, 1, 2, 3});
+  CHECK(Decoded(code, StoredPng(kGray, 1, 8, {0b01010011})).first == Bytes{0, 1, 0, 1, 0, 0, 1, 1});
+  CHECK(Decoded(code, StoredPng(kGray, 8, 3, {3, 11, 255})).first == Bytes{3, kNoClass, kNoClass});
+  CHECK(Decoded(code, StoredPng(kGray, 16, 2, {0, 2, 0, 11})).first == Bytes{2, kNoClass});
+  CHECK(Decoded(code, StoredPng(kRgb, 8, 2, {2, 2, 2, 11, 11, 11})).first == Bytes{2, kNoClass});
+  CHECK(Decoded(code, StoredPng(kRgba, 8, 2, {2, 2, 2, 0, 3, 3, 3, 255})).first == Bytes{2, 3});
   CHECK(Decoded(code, StoredPng(kGray, 8, 3, {3, 7, 0})).second ==
         "the mask has 7 at (1, 0), which is neither a class nor in mask_ignore");
   CHECK(Decoded(code, StoredPng(kGray, 16, 2, {0, 2, 1, 0})).second ==
@@ -93,8 +87,7 @@ TEST_CASE("masks in colours") {
   const MaskCode code(2, {"#010203", "#FF0000"}, {"#090909"});
   CHECK(Decoded(code, StoredPng(kIndexed, 8, 4, {2, 3, 0, 1})).first ==
         Bytes{0, 1, kNoClass, kNoClass});
-  CHECK(Decoded(code, StoredPng(kRgb, 8, 2, {255, 0, 0, 1, 2, 3})).first ==
-        Bytes{1, 0});
+  CHECK(Decoded(code, StoredPng(kRgb, 8, 2, {255, 0, 0, 1, 2, 3})).first == Bytes{1, 0});
   CHECK(Decoded(code, StoredPng(kRgb, 8, 2, {255, 0, 0, 1, 2, 4})).second ==
         "the mask has the colour #010204 at (1, 0), which is neither in mask_colours nor in "
         "mask_ignore");
@@ -144,7 +137,8 @@ TEST_CASE("what is seen of a file is what no step has cut off") {
         Point p{x, y};
         bool inside = true;
         for (size_t s = steps.size(); s-- > 0;) {
-          inside = inside && p.x >= 0 && p.y >= 0 && p.x <= steps[s].width && p.y <= steps[s].height;
+          inside =
+              inside && p.x >= 0 && p.y >= 0 && p.x <= steps[s].width && p.y <= steps[s].height;
           p = steps[s].by.Inverse()(p);
         }
         inside = inside && p.x >= 0 && p.y >= 0 && p.x <= kSize + 10 && p.y <= kSize;
@@ -166,8 +160,8 @@ TEST_CASE("classes move with the pixels of their image, and nothing has a class 
   Image classes = Gray(kHeight, kWidth, Bytes(kHeight * kWidth));
   for (int y = 0; y < kHeight; ++y) {
     for (int x = 0; x < kWidth; ++x)
-      classes.row(y)[x] = static_cast<uint8_t>(PhiloxAt(3, 5, uint64_t(y / kBlock),
-                                                        uint64_t(x / kBlock)) % 5);
+      classes.row(y)[x] =
+          static_cast<uint8_t>(PhiloxAt(3, 5, uint64_t(y / kBlock), uint64_t(x / kBlock)) % 5);
   }
   Image image = classes;
   for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(40 * (value + 1));
@@ -197,12 +191,11 @@ TEST_CASE("classes move with the pixels of their image, and nothing has a class 
       augmenter.ToImage(steps, image, {kHeight, kWidth, {0, 0, kHeight, kWidth}, 1}, &moved,
                         &scratch);
       std::vector<float> labels(moved.pixels.size());
-      REQUIRE_FALSE(
-          WriteMask(spec, classes, origin, {moved.height, moved.width}, labels.data()));
+      REQUIRE_FALSE(WriteMask(spec, classes, origin, {moved.height, moved.width}, labels.data()));
       int64_t differ = 0;
       for (size_t i = 0; i < labels.size(); ++i) {
-        const float shown = moved.pixels[i] == 0 ? kNoClassLabel
-                                                 : static_cast<float>(moved.pixels[i]) / 40 - 1;
+        const float shown =
+            moved.pixels[i] == 0 ? kNoClassLabel : static_cast<float>(moved.pixels[i]) / 40 - 1;
         differ += labels[i] != shown ? 1 : 0;
       }
       CAPTURE(c);
@@ -229,9 +222,9 @@ TEST_CASE("masks in a parallel folder: suffix, cache, what does not fit") {
     dir.Write(format("images/{}.png", k), EncodePng(block(100 * k)));
     dir.Write(format("masks/{}_L.png", k), EncodePng(block(k == 2 ? 9 : k)));
   }
-  const Kwargs params = {{"path", dir.path("images")},       {"label", "mask"},
-                         {"targets", dir.path("masks")},     {"targets_suffix", "_L"},
-                         {"mask_classes", "(sky, road)"},    {"mask_ignore", "9"}};
+  const Kwargs params = {{"path", dir.path("images")},    {"label", "mask"},
+                         {"targets", dir.path("masks")},  {"targets_suffix", "_L"},
+                         {"mask_classes", "(sky, road)"}, {"mask_ignore", "9"}};
   Runtime runtime = MakeRuntime();
   const std::shared_ptr<const Source> source = MakeSource("image_folder", params);
   CHECK(source->class_names() == Texts{"sky", "road"});

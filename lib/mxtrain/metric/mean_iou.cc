@@ -63,9 +63,10 @@ class MeanIou final : public ClassCountMetric {
       const float wanted = labels[i];
       if (wanted == ignored) continue;
       if (!(wanted >= 0 && wanted < classes)) {
-        Throw(ErrorKind::kData,
-              "metric mean_iou: label {} in row {} is out of range for the {} classes of the output",
-              wanted, row, counts_.size());
+        Throw(
+            ErrorKind::kData,
+            "metric mean_iou: label {} in row {} is out of range for the {} classes of the output",
+            wanted, row, counts_.size());
       }
       const auto k = static_cast<size_t>(wanted);
       counts_[k].labelled += 1;

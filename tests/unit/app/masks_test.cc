@@ -151,7 +151,8 @@ TEST_CASE("evaluation of masks is that of sets of pixels") {
       }
       const std::vector<float> own = ScoresOf(best, kClasses);
       scores.insert(scores.end(), own.begin(), own.end());
-      if (n < static_cast<size_t>(batch.count)) batch.index.push_back(static_cast<int64_t>(b * 4 + n));
+      if (n < static_cast<size_t>(batch.count))
+        batch.index.push_back(static_cast<int64_t>(b * 4 + n));
       double sum = 0, count = 0;
       for (size_t k = 0; k < kClasses; ++k) {
         std::set<size_t> both = own_truth[k];

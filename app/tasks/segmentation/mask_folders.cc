@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tasks/segmentation/mask_folders.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <sstream>
+
+#include "app/tasks/recipe_text.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/io/folder_names.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/image_formats.h"
+#include "mxtrain/io/source_factory.h"
+
+namespace mxtrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostMasks = 200;     // that are read
+constexpr size_t kMostColours = 64;     // of masks in colours
+constexpr int kMultiple = 32;           // of the net's input, by which its deepest layers are coarser
+constexpr int kLongestSide = 384;       // of the net's input, unless it is asked for
+constexpr int64_t kSeenImages = 20'000;  // in all epochs
+constexpr double kMaskHoldout = 0.2;
+
+constexpr std::string_view kImageFolders[] = {"images", "image", "imgs", "img", "jpegimages", "rgb"};
+constexpr std::string_view kMaskFolders[] = {"masks",       "mask",              "labels",
+                                             "label",       "annotations",       "gt",
+                                             "groundtruth", "segmentationclass", "targets"};
+
+bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
+  const std::string lower = Lower(std::string(name));
+  return std::ranges::find(names, lower) != names.end();
+}
+
+// Images and their masks.
+struct Pair {
+  fs::path images, masks;
+};
+
+bool HoldsImages(const fs::path& folder) {
+  std::error_code broken;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
+           folder, fs::directory_options::skip_permission_denied, broken)) {
+    if (io::HasImageEnding(entry.path().string())) return true;
+  }
+  return false;
+}
+
+std::optional<Pair> PairIn(const fs::path& folder) {
+  Pair pair;
+  std::error_code broken;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, broken)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_directory(broken)) continue;
+    if (IsOneOf(name, kImageFolders)) pair.images = entry.path();
+    if (IsOneOf(name, kMaskFolders)) pair.masks = entry.path();
+  }
+  if (pair.images.empty() || pair.masks.empty() || !HoldsImages(pair.masks)) return std::nullopt;
+  return pair;
+}
+
+// The folder of this part of the data, by its name; of several the first.
+fs::path PartOf(const fs::path& folder, io::Split split) {
+  fs::path found;
+  std::error_code broken;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, broken)) {
+    const bool fits = entry.is_directory(broken) &&
+                      io::SplitOf(entry.path().filename().string()) == split;
+    if (fits && (found.empty() || entry.path() < found)) found = entry.path();
+  }
+  return found;
+}
+
+std::optional<Pair> PairOf(const fs::path& root, io::Split split) {
+  if (const fs::path part = PartOf(root, split); !part.empty()) return PairIn(part);
+  const auto all = PairIn(root);
+  if (!all) return std::nullopt;
+  const Pair part{PartOf(all->images, split), PartOf(all->masks, split)};
+  if (part.images.empty() || part.masks.empty()) return std::nullopt;
+  return part;
+}
+
+// The facts that the choice of net and training depends on.
+struct MaskFolder {
+  std::string name;
+  std::string train, train_masks, val, val_masks;  // empty val: held out of the training folder
+  int64_t train_images = 0, val_images = 0;
+  int height = 0, width = 0;  // the medians
+  std::vector<std::string> classes;   // names, or numbers
+  bool named = false;
+  std::vector<std::string> colours;   // of masks in colours, one for each class
+  std::vector<std::string> ignored;
+};
+
+// Names, one in each line; none without such a file.
+std::vector<std::string> NamesIn(const fs::path& root) {
+  for (const char* file : {"classes.txt", "class_names.txt", "labels.txt"}) {
+    std::error_code none;
+    if (!fs::is_regular_file(root / file, none)) continue;
+    std::vector<std::string> names;
+    std::istringstream text(ReadFile((root / file).string()));
+    for (std::string line; std::getline(text, line);) {
+      if (const std::string_view name = Trim(line, " \t\r"); !name.empty()) names.emplace_back(name);
+    }
+    return names;
+  }
+  return {};
+}
+
+std::shared_ptr<const io::Source> OpenImages(const fs::path& folder) {
+  return io::MakeSource("image_list", {{"path", folder.string()}, {"recursive", "True"}});
+}
+
+// What is in the masks: numbers, or colours with how often they occur.
+struct MaskValues {
+  std::set<int> numbers;
+  std::map<std::string, int64_t> colours;
+};
+
+// Of masks spread over the folder. Throws kData for one that cannot be decoded.
+MaskValues ValuesOf(const io::Source& masks) {
+  MaskValues values;
+  bool coloured = false;
+  const int64_t count = std::min(masks.size(), kMostMasks);
+  io::Sample sample;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = i * masks.size() / count;
+    masks.Read(index, &sample);
+    io::DecodeOptions stored;
+    stored.as_stored = true;
+    const auto image = io::DecodeImage(sample.data[0].encoded, stored);
+    if (!image) Throw(ErrorKind::kData, "{}: {}", masks.Name(index), image.error().reason);
+    const auto channels = static_cast<size_t>(image->channels);
+    for (size_t p = 0; p < image->pixels.size(); p += channels) {
+      const uint8_t* const pixel = image->pixels.data() + p;
+      const bool gray = channels == 1 || (pixel[0] == pixel[1] && pixel[1] == pixel[2]);
+      coloured = coloured || !gray;
+      if (gray) values.numbers.insert(pixel[0]);
+      if (values.colours.size() > kMostColours) continue;
+      ++values.colours[format("#{:02x}{:02x}{:02x}", pixel[0], pixel[channels == 1 ? 0 : 1],
+                              pixel[channels == 1 ? 0 : 2])];
+    }
+  }
+  // Gray levels far apart, as 0 and 255, are colours too.
+  const int highest = values.numbers.empty() ? 0 : *values.numbers.rbegin();
+  const auto gaps = highest + 1 - std::ssize(values.numbers);
+  const bool levels = values.numbers == std::set<int>{0, 255} ||
+                      (highest < 255 && gaps > 2 * std::ssize(values.numbers));
+  if (!coloured && !levels) values.colours.clear();
+  if (values.colours.size() > kMostColours) {
+    Throw(ErrorKind::kData,
+          "the masks have more than {} colours, so that they say no classes; a mask is a PNG whose "
+          "indices, gray values or colours are classes",
+          kMostColours);
+  }
+  return values;
+}
+
+void NameClasses(const MaskValues& values, const fs::path& root, MaskFolder* folder) {
+  folder->classes = NamesIn(root);
+  folder->named = !folder->classes.empty();
+  size_t found = 0;
+  if (!values.colours.empty()) {
+    std::vector<std::pair<int64_t, std::string>> colours;
+    for (const auto& [colour, count] : values.colours) colours.emplace_back(-count, colour);
+    std::ranges::sort(colours);  // the most frequent first
+    for (const auto& [count, colour] : colours) folder->colours.push_back(colour);
+    found = colours.size();
+  } else {
+    for (const int number : values.numbers) {
+      const bool beyond = folder->named && number >= std::ssize(folder->classes);
+      if (number == 255) continue;
+      if (beyond) folder->ignored.push_back(std::to_string(number));
+      if (!beyond) found = std::max(found, static_cast<size_t>(number) + 1);
+    }
+  }
+  if (folder->named && folder->colours.empty()) return;
+  if (folder->classes.size() == found) return;
+  folder->named = false;
+  folder->classes.clear();
+  for (size_t k = 0; k < found; ++k) folder->classes.push_back(format("class_{}", k));
+}
+
+void Measure(const io::Source& images, MaskFolder* folder) {
+  std::vector<int> heights, widths;
+  io::Sample sample;
+  const int64_t count = std::min(images.size(), kMostMasks);
+  for (int64_t i = 0; i < count; ++i) {
+    images.Read(i * images.size() / count, &sample);
+    const auto info = io::ProbeImage(sample.data[0].encoded);
+    if (!info) continue;
+    heights.push_back(info->height);
+    widths.push_back(info->width);
+  }
+  if (heights.empty()) Throw(ErrorKind::kData, "none of the images can be read");
+  std::ranges::sort(heights);
+  std::ranges::sort(widths);
+  folder->height = heights[heights.size() / 2];
+  folder->width = widths[widths.size() / 2];
+}
+
+// The configuration of a net from random weights.
+constexpr const char* kSmallNet = R"(
+blocks:
+  conv:
+    params: {width, stride: 1}
+    layers:
+      - Convolution: {num_filter: "${width}", kernel: 3, pad: 1, stride: "${stride}", no_bias: true}
+      - BatchNorm: {fix_gamma: false}
+      - Activation: {act_type: relu}
+  finer:                                  # twice as fine, beside what was seen at that size (U-Net)
+    params: {width}
+    inputs: [deep, fine]
+    layers:
+      - UpSampling: {name: up, inputs: deep, scale: 2, sample_type: nearest}
+      - Concat: {inputs: [up, fine]}
+      - conv: {width: "${width}"}
+
+)";
+constexpr const char* kSmallLayers = R"(    - conv: {name: fine1, width: 24, stride: 2}
+    - conv: {name: fine2, width: 48, stride: 2}
+    - conv: {name: fine2b, width: 48}
+    - conv: {name: fine3, width: 96, stride: 2}
+    - conv: {name: fine3b, width: 96}
+    - conv: {name: fine4, width: 160, stride: 2}
+    - conv: {name: fine4b, width: 160}
+    - conv: {name: fine5, width: 160, stride: 2}
+    - finer: {name: up4, inputs: [fine5, fine4b], width: 128}
+    - finer: {name: up3, inputs: [up4, fine3b], width: 96}
+    - finer: {name: up2, inputs: [up3, fine2b], width: 64}
+    - finer: {name: up1, inputs: [up2, fine1], width: 48}
+    - Convolution: {name: scores, num_filter: "${classes}", kernel: 1}
+    - BilinearResize2D: {name: full_size, scale_height: 2, scale_width: 2, align_corners: false}
+    - SoftmaxOutput: {name: pixels, multi_output: true, use_ignore: true, normalization: valid}
+)";
+
+class MaskFolders final : public Recipe {
+ public:
+  explicit MaskFolders(MaskFolder folder) : folder_(std::move(folder)) {}
+
+  void Choose(const RecipeChoice& choice) override {
+    choice_ = choice;
+    if (choice.weights && choice.weights->head_only)
+      Throw(ErrorKind::kUsage, "--head-only is for images of one class; masks need the decoder");
+    const int shorter = std::min(folder_.height, folder_.width),
+              longer = std::max(folder_.height, folder_.width);
+    const double scale = choice.input_size > 0 ? static_cast<double>(choice.input_size) / shorter
+                                               : std::min(1.0, double{kLongestSide} / longer);
+    const auto rounded = [scale](int side) {
+      return std::max(1, static_cast<int>(std::lround(side * scale / kMultiple))) * kMultiple;
+    };
+    height_ = rounded(folder_.height), width_ = rounded(folder_.width);
+    const int64_t epochs = kSeenImages / std::max<int64_t>(folder_.train_images, 1) / 5 * 5;
+    epochs_ = std::clamp<int64_t>(epochs, 10, 100);
+    batch_ = folder_.train_images >= 80 ? 8 : 4;
+  }
+
+  std::string Text() const override {
+    const bool published = choice_.net != nullptr;
+    const bool weighted = published && !choice_.weights->file.empty();
+    const std::string pixels =
+        NormalizeText(published ? choice_.weights->facts : ZooWeights(), weighted);
+    std::string text = format(
+        "# A class for each pixel: written by `mxtrain init`; every line can be changed.\n"
+        "#   mxtrain check {0}\n#   mxtrain train {0}\n\nname: {1}\nseed: 1\n",
+        choice_.file, QuoteYaml(folder_.name));
+    if (published) {
+      text += format("\nnet:\n  use: {}\n", choice_.net->name);
+      text += TextLine("  decoder: pyramid", "scores of classes for each pixel of its layers");
+    } else {
+      text += kSmallNet;
+      text += "net:\n";
+    }
+    text += TextLine(format("  input: [3, {}, {}]", height_, width_),
+                     format("sides are multiples of {}", kMultiple));
+    if (!published) text += std::string("  layers:\n") + kSmallLayers;
+    text += Variables(weighted);
+    text += format("\ndata:\n  batch_size: {}\n  train:\n", batch_) + Data(pixels);
+    return text + Training(weighted);
+  }
+
+  Json ToJson() const override {
+    return {{"file", choice_.file},
+            {"classes", folder_.classes},
+            {"train", folder_.train_images},
+            {"val", folder_.val_images},
+            {"input_size", {height_, width_}},
+            {"batch_size", batch_},
+            {"epochs", epochs_}};
+  }
+
+  std::string Summary() const override {
+    return format(
+        "{}: masks of {} classes{}, {} images to train on, {} to validate{}\n"
+        "net input 3x{}x{}, batches of {}, {} epochs\n",
+        choice_.file, folder_.classes.size(), folder_.colours.empty() ? "" : " in colours",
+        folder_.train_images, folder_.val_images,
+        folder_.val.empty() ? " (a fifth, held out)" : "", height_, width_, batch_, epochs_);
+  }
+
+  std::string Advice() const override {
+    if (choice_.net || folder_.train_images >= 2000) return "";
+    return format(
+        "{} are few for a net that begins with random weights; a published one needs fewer: "
+        "--net efficientnet_lite0 --weights FILE (`mxtrain help fine-tuning`)",
+        Counted(folder_.train_images, "image"));
+  }
+
+ private:
+  static std::string Quoted(const std::vector<std::string>& texts) {
+    std::string list;
+    for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + QuoteYaml(text);
+    return "[" + list + "]";
+  }
+
+  std::string Variables(bool weighted) const {
+    std::string vars;
+    if (choice_.net && choice_.net->drops_paths) vars += "  stochastic_depth: 0\n";
+    if (weighted && choice_.weights->facts.family) {
+      const config::WeightsFamily& family = *choice_.weights->facts.family;
+      for (const auto& [name, value] : family.vars) {
+        if (name == "stochastic_depth") continue;
+        vars += TextLine(format("  {}: {}", name, value),
+                         format("as the weights of {} were trained", family.name));
+      }
+    }
+    return vars.empty() ? "" : "\nvars:\n" + vars;
+  }
+
+  std::string Data(const std::string& pixels) const {
+    std::string text = format("    source: image_folder\n    path: {}\n    label: mask\n    targets: {}\n",
+                              QuoteYaml(folder_.train), QuoteYaml(folder_.train_masks));
+    text += TextLine("    mask_classes: " + Quoted(folder_.classes),
+                     folder_.named ? "" : "give them their names");
+    if (!folder_.colours.empty())
+      text += TextLine("    mask_colours: " + Quoted(folder_.colours),
+                       "of the classes, in this order");
+    if (!folder_.ignored.empty())
+      text += TextLine("    mask_ignore: " + Quoted(folder_.ignored), "numbers beyond the names");
+    if (folder_.ignored.empty() && folder_.colours.empty())
+      text += TextLine("    mask_ignore: []", "numbers of no class, besides 255");
+    text += "    shuffle: true\n    transforms:\n";
+    text += format("      - random_resized_crop: {{size: [{}, {}], area: [0.25, 1]}}\n", height_, width_);
+    text += TextLine("      - flip", "remove it if left and right differ in meaning");
+    text += "      - brightness: 0.3\n      - contrast: 0.3\n      - saturation: 0.2\n";
+    text += format("      - {}\n  val:\n", pixels);
+    if (folder_.val.empty()) {
+      text += TextLine(format("    split: {}", kMaskHoldout), "fraction held out for validation");
+    } else {
+      text += format("    source: image_folder\n    path: {}\n    targets: {}\n",
+                     QuoteYaml(folder_.val), QuoteYaml(folder_.val_masks));
+    }
+    return text + format("    transforms:\n      - resize: [{}, {}]\n      - {}\n", height_, width_,
+                         pixels);
+  }
+
+  std::string Training(bool weighted) const {
+    std::string text = format("\ntrain:\n  epochs: {}\n", epochs_);
+    if (weighted) {
+      const WeightsChoice& weights = *choice_.weights;
+      text += format("  weights:\n    file: {}\n", QuoteYaml(weights.file));
+      if (!weights.state.empty()) text += format("    state: {}\n", QuoteYaml(weights.state));
+      if (!weights.sha256.empty())
+        text += TextLine("    sha256: " + weights.sha256, "no other file is used");
+    }
+    text += "  optimizer: {name: adamw, lr: 0.001, weight_decay: 0.01}\n";
+    text += TextLine("  lr_schedule: {name: cosine, warmup_epochs: 1}", "");
+    text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
+    return text + TextLine("  metrics: [mean_iou]", "of the classes, over all pixels");
+  }
+
+  const MaskFolder folder_;
+  RecipeChoice choice_;
+  int height_ = 0, width_ = 0;
+  int64_t epochs_ = 0, batch_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Recipe> RecognizeMaskFolders(const RecipeRequest& request) {
+  const fs::path root = request.root;
+  std::optional<Pair> train = PairOf(root, io::Split::kTrain);
+  const bool parts = train.has_value();
+  if (!parts) train = PairIn(root);
+  if (!train) return nullptr;
+  const std::optional<Pair> val = parts ? PairOf(root, io::Split::kVal) : std::nullopt;
+  MaskFolder folder;
+  folder.name = root.filename().string();
+  const auto images = OpenImages(train->images);
+  folder.train = PathInFile(train->images.string(), request.output);
+  folder.train_masks = PathInFile(train->masks.string(), request.output);
+  folder.train_images = images->size();
+  if (val) {
+    folder.val = PathInFile(val->images.string(), request.output);
+    folder.val_masks = PathInFile(val->masks.string(), request.output);
+    folder.val_images = OpenImages(val->images)->size();
+  } else {
+    folder.val_images = std::llround(kMaskHoldout * static_cast<double>(folder.train_images));
+    folder.train_images -= folder.val_images;
+  }
+  NameClasses(ValuesOf(*OpenImages(train->masks)), root, &folder);
+  if (folder.classes.size() < 2) {
+    Throw(ErrorKind::kData, "the masks in {} have {}, so that there is nothing to tell apart",
+          train->masks.string(), Counted(folder.classes.size(), "class"));
+  }
+  Measure(*images, &folder);
+  return std::make_unique<MaskFolders>(std::move(folder));
+}
+
+}  // namespace mxtrain::tasks
