@@ -200,6 +200,25 @@ Under a thousand images or so, begin with published weights: `mxtrain help fine-
 folder is a few dozen images, whose accuracy is known only to several per cent: `mxtrain sweep --folds 5`
 validates on all of them.
 )"},
+      {{"masks", "segmentation"},
+       "a class for each pixel of an image",
+       R"(A mask is an image of the size of its photograph, as PNG, whose pixels are classes: the numbers that an
+indexed or gray PNG holds, or colours. `init` knows these folders, also under other usual names:
+
+    streets/train/images    streets/train/masks     and the same of val; images/train beside masks/train;
+    streets/classes.txt                             or images beside masks, of which a fifth is held out
+
+    mxtrain init streets --net efficientnet_lite0 --weights efficientnet_lite0.pth
+    mxtrain check streets.yaml              reads every mask: sizes, numbers of no class, classes never seen
+    mxtrain train streets.yaml
+    mxtrain eval runs/latest                intersection over union, Dice, precision and recall of each class
+    mxtrain infer runs/latest photos --images masks --annotate painted
+
+`mxtrain synth shapes --task segmentation` makes such data. Of photos/a.jpg the mask is targets/a.png; with
+targets_suffix: _mask, a_mask.png. 255 and the numbers in mask_ignore are of no class: they do not count.
+
+See also `mxtrain help data.train`, `help net`.
+)"},
       {{"fine-tuning", "fine_tuning", "finetuning", "pretrained", "transfer-learning"},
        "published weights for your own images",
        R"(`init` writes the recipe for a folder of images, a net and a file of its weights:

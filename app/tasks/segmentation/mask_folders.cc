@@ -24,17 +24,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostMasks = 200;     // that are read
-constexpr size_t kMostColours = 64;     // of masks in colours
-constexpr int kMultiple = 32;           // of the net's input, by which its deepest layers are coarser
-constexpr int kLongestSide = 384;       // of the net's input, unless it is asked for
+constexpr int64_t kMostMasks = 200;  // that are read
+constexpr size_t kMostColours = 64;  // of masks in colours
+constexpr int kMultiple = 32;        // of the net's input, by which its deepest layers are coarser
+constexpr int kLongestSide = 384;    // of the net's input, unless it is asked for
 constexpr int64_t kSeenImages = 20'000;  // in all epochs
 constexpr double kMaskHoldout = 0.2;
 
-constexpr std::string_view kImageFolders[] = {"images", "image", "imgs", "img", "jpegimages", "rgb"};
-constexpr std::string_view kMaskFolders[] = {"masks",       "mask",              "labels",
-                                             "label",       "annotations",       "gt",
-                                             "groundtruth", "segmentationclass", "targets"};
+constexpr std::string_view kImageFolders[] = {"images", "image",      "imgs",
+                                              "img",    "jpegimages", "rgb"};
+constexpr std::string_view kMaskFolders[] = {
+    "masks",  "mask", "labels", "label", "annotations", "gt", "groundtruth", "segmentationclass",
+    "targets"};
 
 bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
   const std::string lower = Lower(std::string(name));
@@ -73,8 +74,8 @@ fs::path PartOf(const fs::path& folder, io::Split split) {
   fs::path found;
   std::error_code broken;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, broken)) {
-    const bool fits = entry.is_directory(broken) &&
-                      io::SplitOf(entry.path().filename().string()) == split;
+    const bool fits =
+        entry.is_directory(broken) && io::SplitOf(entry.path().filename().string()) == split;
     if (fits && (found.empty() || entry.path() < found)) found = entry.path();
   }
   return found;
@@ -94,10 +95,10 @@ struct MaskFolder {
   std::string name;
   std::string train, train_masks, val, val_masks;  // empty val: held out of the training folder
   int64_t train_images = 0, val_images = 0;
-  int height = 0, width = 0;  // the medians
-  std::vector<std::string> classes;   // names, or numbers
+  int height = 0, width = 0;         // the medians
+  std::vector<std::string> classes;  // names, or numbers
   bool named = false;
-  std::vector<std::string> colours;   // of masks in colours, one for each class
+  std::vector<std::string> colours;  // of masks in colours, one for each class
   std::vector<std::string> ignored;
 };
 
@@ -109,7 +110,8 @@ std::vector<std::string> NamesIn(const fs::path& root) {
     std::vector<std::string> names;
     std::istringstream text(ReadFile((root / file).string()));
     for (std::string line; std::getline(text, line);) {
-      if (const std::string_view name = Trim(line, " \t\r"); !name.empty()) names.emplace_back(name);
+      if (const std::string_view name = Trim(line, " \t\r"); !name.empty())
+        names.emplace_back(name);
     }
     return names;
   }
@@ -303,8 +305,8 @@ class MaskFolders final : public Recipe {
         "{}: masks of {} classes{}, {} images to train on, {} to validate{}\n"
         "net input 3x{}x{}, batches of {}, {} epochs\n",
         choice_.file, folder_.classes.size(), folder_.colours.empty() ? "" : " in colours",
-        folder_.train_images, folder_.val_images,
-        folder_.val.empty() ? " (a fifth, held out)" : "", height_, width_, batch_, epochs_);
+        folder_.train_images, folder_.val_images, folder_.val.empty() ? " (a fifth, held out)" : "",
+        height_, width_, batch_, epochs_);
   }
 
   std::string Advice() const override {
@@ -337,19 +339,21 @@ class MaskFolders final : public Recipe {
   }
 
   std::string Data(const std::string& pixels) const {
-    std::string text = format("    source: image_folder\n    path: {}\n    label: mask\n    targets: {}\n",
-                              QuoteYaml(folder_.train), QuoteYaml(folder_.train_masks));
+    std::string text =
+        format("    source: image_folder\n    path: {}\n    label: mask\n    targets: {}\n",
+               QuoteYaml(folder_.train), QuoteYaml(folder_.train_masks));
     text += TextLine("    mask_classes: " + Quoted(folder_.classes),
                      folder_.named ? "" : "give them their names");
     if (!folder_.colours.empty())
-      text += TextLine("    mask_colours: " + Quoted(folder_.colours),
-                       "of the classes, in this order");
+      text +=
+          TextLine("    mask_colours: " + Quoted(folder_.colours), "of the classes, in this order");
     if (!folder_.ignored.empty())
       text += TextLine("    mask_ignore: " + Quoted(folder_.ignored), "numbers beyond the names");
     if (folder_.ignored.empty() && folder_.colours.empty())
       text += TextLine("    mask_ignore: []", "numbers of no class, besides 255");
     text += "    shuffle: true\n    transforms:\n";
-    text += format("      - random_resized_crop: {{size: [{}, {}], area: [0.25, 1]}}\n", height_, width_);
+    text += format("      - random_resized_crop: {{size: [{}, {}], area: [0.25, 1]}}\n", height_,
+                   width_);
     text += TextLine("      - flip", "remove it if left and right differ in meaning");
     text += "      - brightness: 0.3\n      - contrast: 0.3\n      - saturation: 0.2\n";
     text += format("      - {}\n  val:\n", pixels);
