@@ -217,6 +217,19 @@ void WarnOfUntrained(const SessionView& session) {
       "gradient between them and the loss, such as BlockGrad");
 }
 
+void WarnOfUnreported(const SessionView& session) {
+  const config::Net& net = session.net;
+  const LossReport losses(net.symbol);
+  for (const LossReport::Head& head : losses.heads()) {
+    if (head.kind != LossReport::Head::Kind::kUnknown) continue;
+    const auto origin = net.origins.find(head.name);
+    session.diagnostics.Warning(
+        origin == net.origins.end() ? session.config().net.place : origin->second.place,
+        format("the loss of '{}' is not reported: the net computes its label", head.name),
+        "to see a loss, end the net with one more output, MakeLoss of its value");
+  }
+}
+
 void CheckLabelSets(const SessionView& session) {
   if (session.config().data.train.Param("label_delim").empty()) return;
   const std::string label = LabelOfSets(session);

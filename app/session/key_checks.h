@@ -15,6 +15,8 @@ void CheckPatterns(const SessionView& session);
 void CheckKVStore(const SessionView& session);
 // Warns of layers with parameters that are not frozen and that no loss's gradient reaches.
 void WarnOfUntrained(const SessionView& session);
+// Warns of losses that have no value in reports, since the net computes their labels.
+void WarnOfUnreported(const SessionView& session);
 // A label that label_delim makes a set of classes needs LogisticRegressionOutput.
 void CheckLabelSets(const SessionView& session);
 // If train.metrics is not given, uses the defaults of the first loss; the resolved configuration

@@ -145,6 +145,7 @@ void Session::BuildNet(int64_t resumed_batch) {
   ChooseMetrics(view(), &loaded_);
   CheckLabelSets(view());
   WarnOfUntrained(view());
+  WarnOfUnreported(view());
   diagnostics_.ThrowIfErrors();
   net_.symbol = WithWeightsOfClasses(view(), runtime_->operators(), sets_);
   for (const config::Diagnostic& d : diagnostics_.TakeWarnings())
