@@ -152,6 +152,7 @@ ZooNet LookAtNet(const std::string& name, int size) {
   found.name = name;
   found.native = static_cast<int>(built.net.inputs[0].shape[1]);
   found.smooths = HasVariable(built.loaded, "smoothing");
+  found.has_strides = HasVariable(built.loaded, "stride32");
   found.drops_paths = HasVariable(built.loaded, "stochastic_depth");
   found.names = built.loaded.config.train.weights.map;
   const std::vector<Node>& nodes = built.net.symbol.graph().nodes;

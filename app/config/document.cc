@@ -200,6 +200,9 @@ class DocumentLoader {
       return layers && layers->is_list() ? layers : nullptr;
     };
     const Value* const written = list_of(&net);
+    if (const Value* layers = net.Get("layers"); layers && !written && !layers->is_null())
+      diagnostics_.Error(layers->place,
+                         format("layers: expected a list, got {}", layers->Describe()));
     const Value* const name = net.Get("decoder");
     if (!name || name->is_null()) return written ? *written : Value();
     Value decoder = LoadDecoder(*name);

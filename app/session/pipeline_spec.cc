@@ -126,13 +126,39 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
     if (field && !field->internal && field->type != "path" && !given)
       kwargs.emplace_back(key, value);
   }
-  for (const auto& param : source_params) {
-    if (with_labels && io::IsTargetsParam(param.first)) kwargs.push_back(param);
+  bool own_labels = true;
+  for (const auto& [key, value] : source_params) {
+    if (!with_labels || !io::IsTargetsParam(key)) continue;
+    own_labels = false;
+    kwargs.emplace_back(key,
+                        key == "targets" ? TargetsBeside(value, other.recognition.params) : value);
   }
-  if (with_labels && !classes.empty() && kind.NamesClasses(kwargs))
+  if (with_labels && own_labels && !classes.empty() && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
   if (!with_labels && kind.Parameter("labels")) kwargs.emplace_back("labels", "False");
   return kwargs;
+}
+
+// Targets lie beside other data as beside the run's own: ../masks.
+std::string PipelineSpec::TargetsBeside(const std::string& targets, const Kwargs& other) const {
+  const auto path_of = [](const Kwargs& params) {
+    for (const auto& [key, value] : params) {
+      if (key == "path") return std::filesystem::absolute(value).lexically_normal();
+    }
+    return std::filesystem::path();
+  };
+  const std::filesystem::path own = path_of(source_params), given = path_of(other),
+                              own_targets = std::filesystem::absolute(targets).lexically_normal();
+  if (own == given) return targets;
+  const std::filesystem::path beside = own_targets.lexically_relative(own),
+                              found = (given / beside).lexically_normal();
+  std::error_code none;
+  if (!own.empty() && std::filesystem::is_directory(found, none)) return found.string();
+  Throw(ErrorKind::kUsage,
+        "{} are images; which images they are compared with is not known: those of the run lie in "
+        "{} beside its own, and {} is no folder; put them there, or give a configuration with "
+        "data.val.path and data.val.targets in place of the folder",
+        given.string(), beside.string(), found.string());
 }
 
 Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) const {

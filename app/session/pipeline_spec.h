@@ -45,6 +45,9 @@ struct PipelineSpec {
   // how, with the model's classes.
   Kwargs ParamsOfOther(const io::RecognizedSource& other, const std::vector<std::string>& classes,
                        bool with_labels) const;
+  // The folder of targets of other data, which lies beside it as that of the run, `targets`, beside
+  // the run's data. Throws kUsage if there is none.
+  std::string TargetsBeside(const std::string& targets, const Kwargs& other) const;
   // For io::MakeSource: another table in the form of the run's; "-" is stdin. Images named by a
   // pipe are relative to the working folder.
   Kwargs TableParams(const std::string& file, bool with_labels) const;

@@ -127,12 +127,31 @@ void CheckTargets(const DataIter& iter, const config::SourceConfig& c, const Ses
       session.net.symbol.InferShape(config::BatchShapes(session.net, iter.batch_size()));
   const std::vector<TShape>& outputs = shapes.outputs;
   if (!shapes.complete) return;
+  const std::string& label_kind = c.label.empty() ? session.config().data.train.label : c.label;
+  const bool of_masks = label_kind == "mask";
   const LossReport losses(session.net.symbol);
   for (const LossReport::Head& head : losses.heads()) {
     using Kind = LossReport::Head::Kind;
     const TShape& output = outputs[static_cast<size_t>(head.output)];
     for (const DataDesc& label : iter.provide_label()) {
       if (label.name != head.label) continue;
+      const bool of_pixels = head.kind == Kind::kSoftmax && head.class_axis_1;
+      if (of_masks && !of_pixels) {
+        session.diagnostics.Error(c.place,
+                                  format("label: mask has a class for each pixel, which '{}' does "
+                                         "not take",
+                                         head.name),
+                                  "end the net with SoftmaxOutput: {multi_output: true, "
+                                  "use_ignore: true, normalization: valid}");
+        continue;
+      }
+      // Of the data that say what labels are.
+      if (of_masks && !c.label.empty() && (!head.ignores || head.ignore_label != -1)) {
+        session.log.Write(LogLevel::kWarning,
+                          format("pixels of no class, and padding, have the label -1, which '{}' "
+                                 "does not ignore: add use_ignore: true to its SoftmaxOutput",
+                                 head.name));
+      }
       const bool compared = head.kind == Kind::kLinear || head.kind == Kind::kAbsolute;
       if (head.kind == Kind::kSoftmax && label.shape.ndim() == 3 && output.ndim() == 4 &&
           (label.shape[1] != output[2] || label.shape[2] != output[3])) {

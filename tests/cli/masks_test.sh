@@ -84,6 +84,19 @@ expect 2 init flat --output no.yaml --net mobilenet_v2 --head-only
 expect 0 init shapes/train --task classification --output -
 prints "num_hidden"
 
+# Masks whose names end in something of their own; a list of classes that is too short.
+mkdir named && cp -r shapes/train/images named/images && mkdir named/masks
+for file in shapes/train/masks/*; do cp "$file" "named/masks/$(basename "$file" .png)_L.png"; done
+printf '\xef\xbb\xbfbackground\ndisc\n' >named/classes.txt
+rm named/masks/000025_L.png
+expect 0 init named --output named.yaml
+holds "the suffix" grep -q 'targets_suffix: "_L"' named.yaml
+holds "the first name has no byte order mark" grep -q 'mask_classes: \["background", "disc"\]' named.yaml
+says "1 of 198 images have no mask (first: "
+says "the list of classes has 2 names, from 0 to 1; the masks have also 2, which are written as mask_ignore"
+expect 2 init flat --output no.yaml --net vgg11
+says "does not say which of its layers a decoder of masks takes"
+
 # --- masks of the size of the files, which are masks to train on
 expect 0 infer run shapes/val/images --images predicted --annotate painted --format csv --output list.csv
 masks=predicted/shapes/val/images
@@ -95,6 +108,16 @@ expect 0 eval run masks.yaml data.val.targets=$masks
 prints "mean_iou         0.9"
 expect 2 infer run shapes/val/images --tta flip
 says "differ from view to view"
+
+# --- other images have masks beside them as those of the run have
+cp -r shapes/val other && rm other/masks/000003.png
+expect 0 eval run shapes/train/images
+prints "198 examples"
+expect 4 eval run other/images
+says "other/masks/000003.jpg does not exist"
+mv other/masks elsewhere
+expect 2 eval run other/images
+says "which images they are compared with is not known"
 
 # --- what is refused
 expect 3 train masks.yaml --out no 'data.train.mask_classes=[background, disc, ring, star]' net.layers.13.Convolution.num_filter=3
@@ -108,6 +131,20 @@ expect 3 train masks.yaml --out no data.train.label=given
 says "needs label: image or mask"
 expect 3 train masks.yaml --out no train.mixup=0.2
 says "train.mixup"
+expect 3 check masks.yaml 'data.train.mask_classes=[background, disc, disc]'
+says "mask_classes names 'disc' twice"
+sed 's/SoftmaxOutput:.*/LogisticRegressionOutput: {name: pixels}/; s/metrics: .*/metrics: [mse]}/' masks.yaml >logistic.yaml
+expect 3 check logistic.yaml
+says "label: mask has a class for each pixel, which 'pixels' does not take"
+sed 's/use_ignore: true, //' masks.yaml >keeps.yaml
+expect 4 check keeps.yaml
+says "have the label -1, which 'pixels' does not ignore"
+# Classes that no mask has, and masks without any.
+sed 's/\[background, disc, ring\]/[background, disc, ring, star]/; s/"${classes}"/4/' masks.yaml >more.yaml
+expect 9 check more.yaml
+says "data.train: no pixel of class 'star' in the masks"
+expect 9 check masks.yaml 'data.train.mask_ignore=["0", "1", "2"]' 'data.train.mask_classes=null' 'net.layers.13.Convolution.num_filter=3'
+says "none of the masks has a pixel of any class"
 sed '/UpSampling/d; s/\[up, r1\]/[r1, r1]/; s/Concat: {/&name: k1, /; s/- Convolution: {num_filter: 12, kernel: 3, pad: 1}/- Pooling: {kernel: 2, stride: 2, pool_type: max}\n    &/' masks.yaml >small.yaml
 expect 3 train small.yaml --out no
 says "the label 'pixels_label' has a class for each of 32x32 pixels, but 'pixels' answers 16x16"

@@ -94,6 +94,7 @@ std::optional<Pair> PairOf(const fs::path& root, io::Split split) {
 struct MaskFolder {
   std::string name;
   std::string train, train_masks, val, val_masks;  // empty val: held out of the training folder
+  std::string suffix;                              // of the masks' names
   int64_t train_images = 0, val_images = 0;
   int height = 0, width = 0;         // the medians
   std::vector<std::string> classes;  // names, or numbers
@@ -110,6 +111,7 @@ std::vector<std::string> NamesIn(const fs::path& root) {
     std::vector<std::string> names;
     std::istringstream text(ReadFile((root / file).string()));
     for (std::string line; std::getline(text, line);) {
+      if (names.empty() && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
       if (const std::string_view name = Trim(line, " \t\r"); !name.empty())
         names.emplace_back(name);
     }
@@ -122,16 +124,37 @@ std::shared_ptr<const io::Source> OpenImages(const fs::path& folder) {
   return io::MakeSource("image_list", {{"path", folder.string()}, {"recursive", "True"}});
 }
 
-// What is in the masks: numbers, or colours with how often they occur.
+// What is in the masks: numbers; if they are not classes, colours with how many pixels have each.
 struct MaskValues {
   std::set<int> numbers;
   std::map<std::string, int64_t> colours;
+  bool gray = true;  // the colours are levels of gray, in their order
+  int64_t pixels = 0;
 };
+
+void AddMask(const io::Image& image, const std::string& name, MaskValues* values) {
+  const auto channels = static_cast<size_t>(image.channels);
+  const size_t pixels = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
+  values->pixels += static_cast<int64_t>(pixels);
+  for (size_t p = 0; p < pixels; ++p) {
+    const auto value = [&](size_t c) -> int {
+      const size_t at = p * channels + std::min(c, channels - 1);
+      return image.is_deep() ? image.deep[at] : image.pixels[at];
+    };
+    if (value(0) > 255 || value(1) > 255 || value(2) > 255)
+      Throw(ErrorKind::kData, "{} has the number {}; masks have at most 255 classes", name,
+            std::max({value(0), value(1), value(2)}));
+    const bool gray = value(0) == value(1) && value(1) == value(2);
+    values->gray = values->gray && gray;
+    if (gray) values->numbers.insert(value(0));
+    if (values->colours.size() <= kMostColours)
+      ++values->colours[format("#{:02x}{:02x}{:02x}", value(0), value(1), value(2))];
+  }
+}
 
 // Of masks spread over the folder. Throws kData for one that cannot be decoded.
 MaskValues ValuesOf(const io::Source& masks) {
   MaskValues values;
-  bool coloured = false;
   const int64_t count = std::min(masks.size(), kMostMasks);
   io::Sample sample;
   for (int64_t i = 0; i < count; ++i) {
@@ -139,25 +162,18 @@ MaskValues ValuesOf(const io::Source& masks) {
     masks.Read(index, &sample);
     io::DecodeOptions stored;
     stored.as_stored = true;
+    stored.bits = 16;
     const auto image = io::DecodeImage(sample.data[0].encoded, stored);
     if (!image) Throw(ErrorKind::kData, "{}: {}", masks.Name(index), image.error().reason);
-    const auto channels = static_cast<size_t>(image->channels);
-    for (size_t p = 0; p < image->pixels.size(); p += channels) {
-      const uint8_t* const pixel = image->pixels.data() + p;
-      const bool gray = channels == 1 || (pixel[0] == pixel[1] && pixel[1] == pixel[2]);
-      coloured = coloured || !gray;
-      if (gray) values.numbers.insert(pixel[0]);
-      if (values.colours.size() > kMostColours) continue;
-      ++values.colours[format("#{:02x}{:02x}{:02x}", pixel[0], pixel[channels == 1 ? 0 : 1],
-                              pixel[channels == 1 ? 0 : 2])];
-    }
+    AddMask(*image, masks.Name(index), &values);
   }
   // Gray levels far apart, as 0 and 255, are colours too.
-  const int highest = values.numbers.empty() ? 0 : *values.numbers.rbegin();
-  const auto gaps = highest + 1 - std::ssize(values.numbers);
-  const bool levels = values.numbers == std::set<int>{0, 255} ||
-                      (highest < 255 && gaps > 2 * std::ssize(values.numbers));
-  if (!coloured && !levels) values.colours.clear();
+  std::set<int> below = values.numbers;
+  below.erase(255);
+  const int highest = below.empty() ? 0 : *below.rbegin();
+  const bool levels = values.gray && (values.numbers == std::set<int>{0, 255} ||
+                                      highest + 1 > 3 * std::ssize(below));
+  if (values.gray && !levels) values.colours.clear();
   if (values.colours.size() > kMostColours) {
     Throw(ErrorKind::kData,
           "the masks have more than {} colours, so that they say no classes; a mask is a PNG whose "
@@ -167,29 +183,98 @@ MaskValues ValuesOf(const io::Source& masks) {
   return values;
 }
 
-void NameClasses(const MaskValues& values, const fs::path& root, MaskFolder* folder) {
-  folder->classes = NamesIn(root);
-  folder->named = !folder->classes.empty();
+// Soft edges make colours that are no classes.
+void WarnOfRare(const MaskValues& values, const Logger& log) {
+  std::vector<std::string> rare;
+  for (const auto& [colour, count] : values.colours) {
+    if (count * 200 < values.pixels) rare.push_back(colour);
+  }
+  if (rare.empty()) return;
+  log.Write(
+      LogLevel::kWarning,
+      format("fewer than one pixel in 200 of the masks has the colour {}: of soft edges, it is "
+             "no class; list it as mask_ignore then, not among the classes",
+             FirstOf(rare, 8)));
+}
+
+void NameClasses(const MaskValues& values, const fs::path& root, const Logger& log,
+                 MaskFolder* folder) {
+  const std::vector<std::string> names = NamesIn(root);
   size_t found = 0;
   if (!values.colours.empty()) {
-    std::vector<std::pair<int64_t, std::string>> colours;
-    for (const auto& [colour, count] : values.colours) colours.emplace_back(-count, colour);
-    std::ranges::sort(colours);  // the most frequent first
+    WarnOfRare(values, log);
+    std::vector<std::pair<int64_t, std::string>> colours;  // levels in their order, else by pixels
+    for (const auto& [colour, count] : values.colours)
+      colours.emplace_back(values.gray ? 0 : -count, colour);
+    std::ranges::sort(colours);
     for (const auto& [count, colour] : colours) folder->colours.push_back(colour);
     found = colours.size();
+    folder->named = values.gray && names.size() == found;
+    if (!names.empty() && !folder->named) {
+      log.Write(LogLevel::kWarning,
+                format("which of the {} colours of the masks has which of the {} names of the list "
+                       "of classes is not known: put them into mask_classes in the order of "
+                       "mask_colours",
+                       found, names.size()));
+    }
   } else {
     for (const int number : values.numbers) {
-      const bool beyond = folder->named && number >= std::ssize(folder->classes);
-      if (number == 255) continue;
-      if (beyond) folder->ignored.push_back(std::to_string(number));
-      if (!beyond) found = std::max(found, static_cast<size_t>(number) + 1);
+      if (number != 255) found = std::max(found, static_cast<size_t>(number) + 1);
+    }
+    folder->named = !names.empty();
+    for (const int number : values.numbers) {
+      if (folder->named && number >= std::ssize(names) && number != 255)
+        folder->ignored.push_back(std::to_string(number));
+    }
+    if (!folder->ignored.empty()) {
+      log.Write(
+          LogLevel::kWarning,
+          format("the list of classes has {}, from 0 to {}; the masks have also {}, which "
+                 "are written as mask_ignore: of no class",
+                 Counted(names.size(), "name"), names.size() - 1, FirstOf(folder->ignored, 8)));
     }
   }
-  if (folder->named && folder->colours.empty()) return;
-  if (folder->classes.size() == found) return;
-  folder->named = false;
-  folder->classes.clear();
-  for (size_t k = 0; k < found; ++k) folder->classes.push_back(format("class_{}", k));
+  if (folder->named) folder->classes = names;
+  for (size_t k = 0; k < found && !folder->named; ++k)
+    folder->classes.push_back(format("class_{}", k));
+}
+
+// The path below the folder, without its ending.
+std::string StemOf(const std::string& file, const fs::path& folder) {
+  return fs::path(file).lexically_relative(folder).replace_extension().generic_string();
+}
+
+// What the names of the masks have after those of their images; reports images without a mask.
+std::string SuffixOf(const io::Source& images, const io::Source& masks, const Pair& pair,
+                     const Logger& log) {
+  std::set<std::string> stems;
+  for (int64_t i = 0; i < masks.size(); ++i) stems.insert(StemOf(masks.FileOf(i), pair.masks));
+  const auto without = [&](const std::string& suffix) {
+    std::vector<std::string> lacking;
+    for (int64_t i = 0; i < images.size(); ++i) {
+      if (!stems.contains(StemOf(images.FileOf(i), pair.images) + suffix))
+        lacking.push_back(images.FileOf(i));
+    }
+    return lacking;
+  };
+  std::string best;
+  std::vector<std::string> lacking = without("");
+  const std::string first = StemOf(images.FileOf(0), pair.images);
+  for (auto stem = stems.lower_bound(first); stem != stems.end() && stem->starts_with(first);
+       ++stem) {
+    const std::string suffix = stem->substr(first.size());
+    std::vector<std::string> fewer = without(suffix);
+    if (fewer.size() < lacking.size()) best = suffix, lacking = std::move(fewer);
+  }
+  if (std::ssize(lacking) == images.size()) {
+    Throw(ErrorKind::kData, "none of the images in {} has a mask of its name in {}",
+          pair.images.string(), pair.masks.string());
+  }
+  if (!lacking.empty()) {
+    log.Write(LogLevel::kWarning, format("{} of {} images have no mask (first: {})", lacking.size(),
+                                         images.size(), lacking[0]));
+  }
+  return best;
 }
 
 void Measure(const io::Source& images, MaskFolder* folder) {
@@ -253,6 +338,14 @@ class MaskFolders final : public Recipe {
     choice_ = choice;
     if (choice.weights && choice.weights->head_only)
       Throw(ErrorKind::kUsage, "--head-only is for images of one class; masks need the decoder");
+    if (choice.net && !choice.net->has_strides) {
+      Throw(ErrorKind::kUsage,
+            "--net {}: it does not say which of its layers a decoder of masks takes; "
+            "efficientnet_b0, "
+            "efficientnet_lite0, mobilenet_v2, mobilenet_v3_large, mobilenet_v3_small and the "
+            "resnets do",
+            choice.net->name);
+    }
     const int shorter = std::min(folder_.height, folder_.width),
               longer = std::max(folder_.height, folder_.width);
     const double scale = choice.input_size > 0 ? static_cast<double>(choice.input_size) / shorter
@@ -342,6 +435,9 @@ class MaskFolders final : public Recipe {
     std::string text =
         format("    source: image_folder\n    path: {}\n    label: mask\n    targets: {}\n",
                QuoteYaml(folder_.train), QuoteYaml(folder_.train_masks));
+    if (!folder_.suffix.empty())
+      text += TextLine("    targets_suffix: " + QuoteYaml(folder_.suffix),
+                       "of 1.jpg, 1" + folder_.suffix + ".png");
     text += TextLine("    mask_classes: " + Quoted(folder_.classes),
                      folder_.named ? "" : "give them their names");
     if (!folder_.colours.empty())
@@ -408,10 +504,15 @@ std::unique_ptr<Recipe> RecognizeMaskFolders(const RecipeRequest& request) {
     folder.val_masks = PathInFile(val->masks.string(), request.output);
     folder.val_images = OpenImages(val->images)->size();
   } else {
+    if (parts && !PartOf(root, io::Split::kVal).empty())
+      request.log.Write(LogLevel::kWarning, format("{} has no images beside masks, and is not used",
+                                                   PartOf(root, io::Split::kVal).string()));
     folder.val_images = std::llround(kMaskHoldout * static_cast<double>(folder.train_images));
     folder.train_images -= folder.val_images;
   }
-  NameClasses(ValuesOf(*OpenImages(train->masks)), root, &folder);
+  const auto masks = OpenImages(train->masks);
+  folder.suffix = SuffixOf(*images, *masks, *train, request.log);
+  NameClasses(ValuesOf(*masks), root, request.log, &folder);
   if (folder.classes.size() < 2) {
     Throw(ErrorKind::kData, "the masks in {} have {}, so that there is nothing to tell apart",
           train->masks.string(), Counted(folder.classes.size(), "class"));

@@ -56,8 +56,9 @@ class SegmentationTask final : public Task {
 std::vector<std::string> SegmentationTask::OddLabels(const io::Source& training) const {
   constexpr int64_t kLooks = 500;
   const std::vector<io::FieldSpec>& fields = training.label_fields();
-  const auto field = std::ranges::find_if(fields, [this](const io::FieldSpec& spec) {
-    return spec.name == head().label && spec.kind == io::FieldKind::kMask;
+  // One label may have another name than the net's.
+  const auto field = std::ranges::find_if(fields, [this, &fields](const io::FieldSpec& spec) {
+    return (fields.size() == 1 || spec.name == head().label) && spec.kind == io::FieldKind::kMask;
   });
   if (field == fields.end() || !head().has_shape()) return {};
   const auto position = static_cast<size_t>(field - fields.begin());
@@ -91,6 +92,11 @@ std::vector<std::string> SegmentationTask::OddLabels(const io::Source& training)
   for (int64_t k = 0; k < std::min<int64_t>(head().shape[1], io::kNoClass); ++k) {
     if (counts[static_cast<size_t>(k)] == 0) unseen.push_back(format("'{}'", names[k]));
   }
+  if (looked > 0 && empty == looked)
+    return {format(
+        "data.train: none of the masks has a pixel of any class, so that there is nothing to "
+        "learn (first: {})",
+        first_empty)};
   if (!unseen.empty()) {
     odd.push_back(
         format("data.train: no pixel of {} {} in {}", unseen.size() == 1 ? "class" : "the classes",

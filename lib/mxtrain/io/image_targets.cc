@@ -70,6 +70,13 @@ class ImageTargets final : public Source {
   void OpenMasks(const TargetsParam& param) {
     if (folder_.empty())
       Throw(ErrorKind::kConfig, "label = mask: give the folder of the masks as targets");
+    for (size_t k = 0; k < param.mask_classes.size(); ++k) {
+      const std::string& name = param.mask_classes[k];
+      const auto before = param.mask_classes.begin() + static_cast<std::ptrdiff_t>(k);
+      if (name.empty()) Throw(ErrorKind::kConfig, "mask_classes: class {} has no name", k);
+      if (std::find(param.mask_classes.begin(), before, name) != before)
+        Throw(ErrorKind::kConfig, "mask_classes names '{}' twice", name);
+    }
     code_.emplace(std::ssize(param.mask_classes), param.mask_colours, param.mask_ignore);
     labels_[0] = {labels_[0].name, FieldKind::kMask, TShape()};
   }

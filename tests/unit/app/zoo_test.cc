@@ -105,8 +105,9 @@ TEST_CASE("layers and decoders continue a net by name behind the last layer that
   CHECK_FALSE(has("fc_weight"));
   const Symbol::Shapes shapes = own.net.symbol.InferShape({{"data", {2, 3, 64, 96}}});
   CHECK(shapes.outputs.at(0) == TShape{2, 7, 4, 6});
-  for (const char* trunk : {"efficientnet_b0", "efficientnet_lite0", "mobilenet_v2",
-                            "mobilenet_v3_large", "resnet18", "resnet34", "resnet50"}) {
+  for (const char* trunk :
+       {"efficientnet_b0", "efficientnet_lite0", "mobilenet_v2", "mobilenet_v3_large",
+        "mobilenet_v3_small", "resnet18", "resnet34", "resnet50"}) {
     CAPTURE(trunk);
     const Outcome o =
         Use(format("net: {{use: {}, classes: 5, decoder: pyramid, input: [3, 64, 96]}}\n", trunk));
