@@ -57,6 +57,9 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
 std::optional<int64_t> DataSets::CountClasses() {
   const config::SourceConfig& c = config().data.train;
   if (c.label == "image") return std::nullopt;
+  std::vector<std::string> named;
+  if (c.label == "mask") params::Parse(c.Param("mask_classes"), &named);
+  if (!named.empty()) return std::ssize(named);  // `plan` needs no data
   int64_t classes = 0;
   const io::SourceKind* const kind = io::Sources().Find(c.source);
   if (kind && kind->is_table) {

@@ -40,7 +40,7 @@ says "the net has no layers"
 expect 3 check used.yaml net.use=null net.classes=3
 says "net.classes needs net.use"
 expect 3 check used.yaml 'net.layers=[Flatten]'
-says "net.layers and net.use exclude each other"
+says "net.layers next to net.use: none takes a layer of squeezenet1_1 by its name"
 expect 0 train used.yaml --out run -q
 holds "the run's configuration is not whole" grep -q 'Convolution' run/config.yaml
 holds "the run's configuration depends on the installed nets" sh -c '! grep -q "use:" run/config.yaml'
