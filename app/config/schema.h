@@ -362,7 +362,7 @@ class Section {
 
   // A parameter of what a factory creates, kept as text among `member`. The key is described by
   // the field; returns it for what the field does not say.
-  // `quiet`: left out where it is not given, as by QuietDefault.
+  // `quiet`: skipped in the resolved configuration where it is not given, as by QuietDefault.
   KeyInfo& AddParam(const FieldInfo& field, Kwargs Owner::*member, CheckParamText check,
                     bool quiet = false) {
     Key& key = keys_.emplace_back();
