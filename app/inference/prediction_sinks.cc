@@ -44,12 +44,7 @@ class Listing final : public PredictionSink {
     if (format_ == "jsonl") {
       out_.Write(Line(ToJson(p)) + "\n");
     } else if (format_ == "csv") {
-      std::string line = Cell(p.name);
-      for (size_t h = 0; h < heads_.size(); ++h) {
-        for (const std::string& cell : p.heads[h]->Cells()) line += "," + Cell(cell);
-        if (ShowsImage(h)) line += "," + Cell(p.images[h]);
-      }
-      out_.Write(line + "\n");
+      WriteCsv(p);
     } else {
       std::string line = mxtrain::format("{:<{}}", report::Printable(p.name), width_);
       for (size_t h = 0; h < heads_.size(); ++h) {
@@ -74,6 +69,26 @@ class Listing final : public PredictionSink {
     const bool escape = on_terminal_ && report::Printable(line) != line;
     return escape ? json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace)
                   : line;
+  }
+
+  // As many lines as the head with the most; cells of the others stay empty after theirs.
+  void WriteCsv(const Prediction& p) {
+    std::vector<std::vector<std::vector<std::string>>> of_heads;
+    size_t lines = 0;
+    for (const auto& head : p.heads) {
+      of_heads.push_back(head->CellRows());
+      lines = std::max(lines, of_heads.back().size());
+    }
+    for (size_t i = 0; i < lines; ++i) {
+      std::string line = Cell(p.name);
+      for (size_t h = 0; h < heads_.size(); ++h) {
+        const auto& rows = of_heads[h];
+        for (size_t c = 0; c < rows[0].size(); ++c)
+          line += "," + (i < rows.size() ? Cell(rows[i][c]) : "");
+        if (ShowsImage(h)) line += "," + Cell(p.images[h]);
+      }
+      out_.Write(line + "\n");
+    }
   }
 
   bool ShowsImage(size_t h) const {

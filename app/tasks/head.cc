@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mxtrain/operator/param_of.h"
 #include "mxtrain/train/evaluation.h"
 
 namespace mxtrain::tasks {
@@ -14,6 +15,30 @@ std::string OperatorOf(const Symbol& net, size_t output) {
   while (node->op && node->op->TypeString() == "BlockGrad")
     node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)];
   return node->op ? node->op->TypeString() : "";
+}
+
+const Node& InputOf(const Graph& graph, const Node& node) {
+  return graph.nodes[static_cast<size_t>(node.inputs[0].node)];
+}
+bool IsOf(const Node& node, std::string_view type) {
+  return node.op && node.op->TypeString() == type;
+}
+
+// Says of an output whether it is what box_nms keeps of rows of class, score and box, perhaps the
+// first of them; and of how many classes, if PointBoxes made them of convolutions.
+void RecognizeBoxes(const Graph& graph, size_t output, Head* head) {
+  if (!head->shape.has_rank() || head->shape.ndim() != 3 || head->shape[2] != 6) return;
+  const Node* node = &graph.nodes[static_cast<size_t>(graph.heads[output].node)];
+  while (IsOf(*node, "BlockGrad") || IsOf(*node, "slice_axis")) node = &InputOf(graph, *node);
+  if (!IsOf(*node, "_contrib_box_nms")) return;
+  head->gives_boxes =
+      ParamOf(*node->op, "id_index") == "0" && ParamOf(*node->op, "score_index") == "1" &&
+      ParamOf(*node->op, "coord_start") == "2" && ParamOf(*node->op, "out_format") == "corner";
+  const Node& proposals = InputOf(graph, *node);
+  if (!IsOf(proposals, "PointBoxes")) return;
+  const Node& scores = InputOf(graph, proposals);
+  if (IsOf(scores, "Convolution"))
+    params::Parse(ParamOf(*scores.op, "num_filter"), &head->box_classes);
 }
 
 }  // namespace
@@ -44,12 +69,17 @@ std::vector<Head> HeadsOf(const Symbol& net, const Symbol::Shapes& shapes,
     head.op = OperatorOf(net, k);
     if (k < shapes.outputs.size()) head.shape = shapes.outputs[k];
     head.inputs = of_inputs;
+    RecognizeBoxes(net.graph(), k, &head);
   }
   const LossReport losses(net);
   for (const LossReport::Head& loss : losses.heads()) {
     Head& head = heads[static_cast<size_t>(loss.output)];
     head.loss = loss;
     head.label = loss.label;
+  }
+  for (const auto& [output, label] : LabelsBesideLosses(net))
+    heads[static_cast<size_t>(output)].label = label;
+  for (Head& head : heads) {
     if (!head.label.empty()) head.label_shape = ShapeOf(net, shapes, head.label);
   }
   return heads;

@@ -38,6 +38,8 @@ class HeadPrediction {
   virtual std::string Text() const = 0;
   // As CSV, one for each of Predictor::Columns(); not yet quoted.
   virtual std::vector<std::string> Cells() const = 0;
+  // The same for predictions of several lines: at least one.
+  virtual std::vector<std::vector<std::string>> CellRows() const { return {Cells()}; }
   virtual Json ToJson() const = 0;  // an object
   // A line to write on the image; "" for nothing.
   virtual std::string Caption() const = 0;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tasks/recipe.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+
+#include "mxtrain/base/error.h"
 
 namespace mxtrain::tasks {
 
@@ -18,6 +22,14 @@ std::string QuoteYaml(const std::string& text) {
   std::string quoted = "\"";
   for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
   return quoted + "\"";
+}
+
+int64_t ValidationCount(const SynthRequest& request) {
+  const auto wanted = std::llround(static_cast<double>(request.count) * request.val);
+  const int64_t val = request.val > 0 ? std::max<int64_t>(wanted, 1) : 0;
+  if (val < request.count) return val;
+  Throw(ErrorKind::kUsage, "--count {} with --val {} leaves no image to train on", request.count,
+        request.val);
 }
 
 }  // namespace mxtrain::tasks

@@ -56,6 +56,9 @@ struct SynthRequest {
   uint64_t seed = 0;
   std::function<bool()> stopped;  // whether to end early; what was made is then of no use
 };
+// How many examples are for validation. Throws kUsage if none is left to train on.
+int64_t ValidationCount(const SynthRequest& request);
+
 struct SynthResult {
   int64_t train = 0, val = 0;
   std::vector<std::string> classes;  // if there are any

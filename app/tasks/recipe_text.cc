@@ -2,9 +2,9 @@
 #include "app/tasks/recipe_text.h"
 
 #include <algorithm>
-#include <vector>
+#include <cmath>
 
-#include "mxtrain/base/format.h"
+#include "mxtrain/base/error.h"
 
 namespace mxtrain::tasks {
 namespace {
@@ -33,6 +33,81 @@ std::string NormalizeText(const ZooWeights& weights, bool from_weights) {
   const config::WeightsFamily& family = *weights.family;
   if (family.mean == usual.mean && family.std == usual.std) return "normalize: imagenet";
   return format("normalize: {{mean: {}, std: {}}}", Numbers(family.mean), Numbers(family.std));
+}
+
+std::string ListText(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + QuoteYaml(text);
+  return "[" + list + "]";
+}
+
+void RequireTrunk(const RecipeChoice& choice, const std::string& what) {
+  if (choice.weights && choice.weights->head_only)
+    Throw(ErrorKind::kUsage, "--head-only is for images of one class; {} need the decoder", what);
+  if (!choice.net || choice.net->has_strides) return;
+  Throw(ErrorKind::kUsage,
+        "--net {}: it does not say which of its layers a decoder of {} takes; efficientnet_b0, "
+        "efficientnet_lite0, mobilenet_v2, mobilenet_v3_large, mobilenet_v3_small and the resnets "
+        "do",
+        choice.net->name, what);
+}
+
+io::ImageSize TrunkInput(const io::ImageSize& images, int shorter_side) {
+  constexpr double kLongest = 384;
+  const auto [shorter, longer] = std::minmax(images.height, images.width);
+  const double scale = shorter_side > 0 ? static_cast<double>(shorter_side) / shorter
+                                        : std::min(1.0, kLongest / longer);
+  const auto rounded = [scale](int side) {
+    return std::max(1, static_cast<int>(std::lround(side * scale / kTrunkMultiple))) *
+           kTrunkMultiple;
+  };
+  return {rounded(images.height), rounded(images.width)};
+}
+
+std::string TrunkVariables(const RecipeChoice& choice) {
+  std::string vars;
+  if (choice.net && choice.net->drops_paths) vars += "  stochastic_depth: 0\n";
+  const bool weighted = choice.net && !choice.weights->file.empty();
+  if (weighted && choice.weights->facts.family) {
+    const config::WeightsFamily& family = *choice.weights->facts.family;
+    for (const auto& [name, value] : family.vars) {
+      if (name == "stochastic_depth") continue;
+      vars += TextLine(format("  {}: {}", name, value),
+                       format("as the weights of {} were trained", family.name));
+    }
+  }
+  return vars.empty() ? "" : "\nvars:\n" + vars;
+}
+
+std::string WeightsText(const WeightsChoice& weights) {
+  std::string text = format("  weights:\n    file: {}\n", QuoteYaml(weights.file));
+  if (!weights.state.empty()) text += format("    state: {}\n", QuoteYaml(weights.state));
+  if (!weights.sha256.empty())
+    text += TextLine("    sha256: " + weights.sha256, "no other file is used");
+  return text;
+}
+
+io::ImageSize MedianSize(const io::Source& images) {
+  constexpr int64_t kMost = 200;  // that are read
+  std::vector<int> heights, widths;
+  io::Sample sample;
+  const int64_t count = std::min(images.size(), kMost);
+  for (int64_t i = 0; i < count; ++i) {
+    try {
+      images.Read(i * images.size() / count, &sample);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
+      continue;
+    }
+    const auto info = io::ProbeImage(sample.data[0].encoded);
+    if (!info) continue;
+    heights.push_back(info->height);
+    widths.push_back(info->width);
+  }
+  if (heights.empty()) Throw(ErrorKind::kData, "none of the images can be read");
+  std::ranges::sort(heights);
+  std::ranges::sort(widths);
+  return {heights[heights.size() / 2], widths[widths.size() / 2]};
 }
 
 }  // namespace mxtrain::tasks

@@ -2,8 +2,11 @@
 #pragma once
 // Parts of the configurations that recipes write.
 #include <string>
+#include <vector>
 
-#include "app/tasks/published_net.h"
+#include "app/tasks/recipe.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/source.h"
 
 namespace mxtrain::tasks {
 
@@ -13,5 +16,24 @@ std::string TextLine(std::string text, const std::string& comment);
 // The transform `normalize` as a net with published weights needs it; as most need it, for a net
 // without (`from_weights` false).
 std::string NormalizeText(const ZooWeights& weights, bool from_weights);
+
+// "[a, b]", each quoted.
+std::string ListText(const std::vector<std::string>& texts);
+
+// --- nets whose layers a decoder takes
+// Throws kUsage for a choice that has no such net; `what`: the decoder makes.
+void RequireTrunk(const RecipeChoice& choice, const std::string& what);
+// The net's input for images of this size, with sides that are multiples of kTrunkMultiple: the
+// shorter one as asked for or, with 0, the longer one at most 384.
+inline constexpr int kTrunkMultiple = 32;
+io::ImageSize TrunkInput(const io::ImageSize& images, int shorter_side);
+// The section `vars`, beginning with an empty line, with no random depth, and what else the weights were trained with; "" for none.
+std::string TrunkVariables(const RecipeChoice& choice);
+// The lines of `train` that name the weights.
+std::string WeightsText(const WeightsChoice& weights);
+
+// The medians of the heights and widths of images, of some of many. Throws kData if none can be
+// read.
+io::ImageSize MedianSize(const io::Source& images);
 
 }  // namespace mxtrain::tasks

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cmath>
 #include <numbers>
 
@@ -185,10 +186,22 @@ Colour ContrastTo(const Background& b, Draws& draws) {
   return best;
 }
 
-// The radius is between `least` and `most` of the shorter side. `classes`: where the shape covers
+// The pixels that a shape covers mostly, hidden or not.
+struct Extent {
+  int left = INT_MAX, top = INT_MAX, right = 0, bottom = 0;  // edges
+  int64_t pixels = 0;
+
+  void Add(int y, int x) {
+    left = std::min(left, x), top = std::min(top, y);
+    right = std::max(right, x + 1), bottom = std::max(bottom, y + 1);
+    ++pixels;
+  }
+};
+
+// The radius is between `least` and `most` of the shorter side. `owners`: where the shape covers
 // most of a pixel becomes `value`; null: not asked for.
-void DrawShape(const Shape& shape, float least, float most, const Background& background,
-               Draws& draws, Canvas* canvas, io::Image* classes = nullptr, uint8_t value = 0) {
+Extent DrawShape(const Shape& shape, float least, float most, const Background& background,
+                 Draws& draws, Canvas* canvas, io::Image* owners = nullptr, uint8_t value = 0) {
   const float side = static_cast<float>(std::min(canvas->height, canvas->width));
   const float radius = side * draws.Uniform(least, most), angle = draws.Uniform(0, 2 * kPi),
               stretch = draws.Uniform(0.94f, 1.06f);
@@ -199,6 +212,7 @@ void DrawShape(const Shape& shape, float least, float most, const Background& ba
                shade = Mix(colour, AnyColour(draws), draws.Uniform(0, 0.25f));
   const float dx = std::cos(angle), dy = std::sin(angle);
   constexpr int kSamples = 3;
+  Extent extent;
   for (int y = 0; y < canvas->height; ++y) {
     for (int x = 0; x < canvas->width; ++x) {
       int hits = 0;
@@ -211,12 +225,16 @@ void DrawShape(const Shape& shape, float least, float most, const Background& ba
         hits += shape.inside({(u * dx + v * dy) * stretch, (v * dx - u * dy) / stretch});
       }
       if (hits == 0) continue;
-      if (classes && 2 * hits > kSamples * kSamples) classes->row(y)[x] = value;
+      if (2 * hits > kSamples * kSamples) {
+        extent.Add(y, x);
+        if (owners) owners->row(y)[x] = value;
+      }
       const float t = std::clamp(0.5f + (static_cast<float>(x) - cx) / (2 * radius), 0.0f, 1.0f);
       canvas->at(y, x) = Mix(canvas->at(y, x), Mix(colour, shade, t),
                              static_cast<float>(hits) / (kSamples * kSamples));
     }
   }
+  return extent;
 }
 
 void AddNoise(Draws& draws, Canvas* canvas) {
@@ -291,12 +309,26 @@ SynthScene DrawSynthScene(uint64_t seed, size_t shapes, int64_t number, int size
   Draws draws(seed, StreamOf("scene"), static_cast<uint64_t>(number));
   SynthScene scene;
   Scenery scenery = BeginImage(draws, size, &scene.image);
-  scene.classes.Resize(scenery.canvas.height, scenery.canvas.width, 1);
-  std::ranges::fill(scene.classes.pixels, uint8_t{0});
+  io::Image owners;  // of each pixel the last shape on it, from 1
+  owners.Resize(scenery.canvas.height, scenery.canvas.width, 1);
+  std::ranges::fill(owners.pixels, uint8_t{0});
+  std::vector<std::pair<size_t, Extent>> drawn;
   for (int i = draws.Integer(1, 4); i > 0; --i) {
-    const int shape = draws.Integer(0, static_cast<int>(shapes) - 1);
-    DrawShape(kShapes[shape], 0.14f, 0.26f, scenery.background, draws, &scenery.canvas,
-              &scene.classes, static_cast<uint8_t>(shape + 1));
+    const auto shape = static_cast<size_t>(draws.Integer(0, static_cast<int>(shapes) - 1));
+    drawn.emplace_back(shape, DrawShape(kShapes[shape], 0.14f, 0.26f, scenery.background, draws,
+                                        &scenery.canvas, &owners,
+                                        static_cast<uint8_t>(drawn.size() + 1)));
+  }
+  std::vector<int64_t> seen(drawn.size() + 1);
+  scene.classes = owners;
+  for (uint8_t& pixel : scene.classes.pixels) {
+    ++seen[pixel];
+    if (pixel > 0) pixel = static_cast<uint8_t>(drawn[pixel - 1].first + 1);
+  }
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    const auto& [shape, extent] = drawn[i];
+    if (2 * seen[i + 1] < extent.pixels) continue;
+    scene.objects.push_back({shape, extent.left, extent.top, extent.right, extent.bottom});
   }
   EndImage(draws, &scenery.canvas, &scene.image);
   return scene;

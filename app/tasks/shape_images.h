@@ -27,10 +27,15 @@ struct SynthImage {
 // and width are between 3/4 and 3/2 of `size` pixels and differ by up to a fifth.
 SynthImage DrawSynthImage(uint64_t seed, size_t shape, int64_t number, int size);
 
+struct SynthObject {
+  size_t shape;                  // an index into ShapeNames
+  int left, top, right, bottom;  // the edges of its pixels, hidden ones too
+};
 struct SynthScene {
   SynthImage image;
-  io::Image
-      classes;  // gray, of its size: 0 background, from 1 the shapes in the order of their names
+  // Gray, of its size: 0 background, from 1 the shapes in the order of their names.
+  io::Image classes;
+  std::vector<SynthObject> objects;  // those of which at least half is seen
 };
 
 // Image `number` of one to four shapes of the first `shapes`, which may hide one another: a pure

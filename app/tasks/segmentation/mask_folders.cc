@@ -26,8 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostMasks = 200;  // that are read
 constexpr size_t kMostColours = 64;  // of masks in colours
-constexpr int kMultiple = 32;        // of the net's input, by which its deepest layers are coarser
-constexpr int kLongestSide = 384;    // of the net's input, unless it is asked for
 constexpr int64_t kSeenImages = 20'000;  // in all epochs
 constexpr double kMaskHoldout = 0.2;
 
@@ -277,24 +275,6 @@ std::string SuffixOf(const io::Source& images, const io::Source& masks, const Pa
   return best;
 }
 
-void Measure(const io::Source& images, MaskFolder* folder) {
-  std::vector<int> heights, widths;
-  io::Sample sample;
-  const int64_t count = std::min(images.size(), kMostMasks);
-  for (int64_t i = 0; i < count; ++i) {
-    images.Read(i * images.size() / count, &sample);
-    const auto info = io::ProbeImage(sample.data[0].encoded);
-    if (!info) continue;
-    heights.push_back(info->height);
-    widths.push_back(info->width);
-  }
-  if (heights.empty()) Throw(ErrorKind::kData, "none of the images can be read");
-  std::ranges::sort(heights);
-  std::ranges::sort(widths);
-  folder->height = heights[heights.size() / 2];
-  folder->width = widths[widths.size() / 2];
-}
-
 // The configuration of a net from random weights.
 constexpr const char* kSmallNet = R"(
 blocks:
@@ -336,24 +316,9 @@ class MaskFolders final : public Recipe {
 
   void Choose(const RecipeChoice& choice) override {
     choice_ = choice;
-    if (choice.weights && choice.weights->head_only)
-      Throw(ErrorKind::kUsage, "--head-only is for images of one class; masks need the decoder");
-    if (choice.net && !choice.net->has_strides) {
-      Throw(ErrorKind::kUsage,
-            "--net {}: it does not say which of its layers a decoder of masks takes; "
-            "efficientnet_b0, "
-            "efficientnet_lite0, mobilenet_v2, mobilenet_v3_large, mobilenet_v3_small and the "
-            "resnets do",
-            choice.net->name);
-    }
-    const int shorter = std::min(folder_.height, folder_.width),
-              longer = std::max(folder_.height, folder_.width);
-    const double scale = choice.input_size > 0 ? static_cast<double>(choice.input_size) / shorter
-                                               : std::min(1.0, double{kLongestSide} / longer);
-    const auto rounded = [scale](int side) {
-      return std::max(1, static_cast<int>(std::lround(side * scale / kMultiple))) * kMultiple;
-    };
-    height_ = rounded(folder_.height), width_ = rounded(folder_.width);
+    RequireTrunk(choice, "masks");
+    const io::ImageSize input = TrunkInput({folder_.height, folder_.width}, choice.input_size);
+    height_ = input.height, width_ = input.width;
     const int64_t epochs = kSeenImages / std::max<int64_t>(folder_.train_images, 1) / 5 * 5;
     epochs_ = std::clamp<int64_t>(epochs, 10, 100);
     batch_ = folder_.train_images >= 80 ? 8 : 4;
@@ -376,9 +341,9 @@ class MaskFolders final : public Recipe {
       text += "net:\n";
     }
     text += TextLine(format("  input: [3, {}, {}]", height_, width_),
-                     format("sides are multiples of {}", kMultiple));
+                     format("sides are multiples of {}", kTrunkMultiple));
     if (!published) text += std::string("  layers:\n") + kSmallLayers;
-    text += Variables(weighted);
+    text += TrunkVariables(choice_);
     text += format("\ndata:\n  batch_size: {}\n  train:\n", batch_) + Data(pixels);
     return text + Training(weighted);
   }
@@ -411,26 +376,6 @@ class MaskFolders final : public Recipe {
   }
 
  private:
-  static std::string Quoted(const std::vector<std::string>& texts) {
-    std::string list;
-    for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + QuoteYaml(text);
-    return "[" + list + "]";
-  }
-
-  std::string Variables(bool weighted) const {
-    std::string vars;
-    if (choice_.net && choice_.net->drops_paths) vars += "  stochastic_depth: 0\n";
-    if (weighted && choice_.weights->facts.family) {
-      const config::WeightsFamily& family = *choice_.weights->facts.family;
-      for (const auto& [name, value] : family.vars) {
-        if (name == "stochastic_depth") continue;
-        vars += TextLine(format("  {}: {}", name, value),
-                         format("as the weights of {} were trained", family.name));
-      }
-    }
-    return vars.empty() ? "" : "\nvars:\n" + vars;
-  }
-
   std::string Data(const std::string& pixels) const {
     std::string text =
         format("    source: image_folder\n    path: {}\n    label: mask\n    targets: {}\n",
@@ -438,13 +383,13 @@ class MaskFolders final : public Recipe {
     if (!folder_.suffix.empty())
       text += TextLine("    targets_suffix: " + QuoteYaml(folder_.suffix),
                        "of 1.jpg, 1" + folder_.suffix + ".png");
-    text += TextLine("    mask_classes: " + Quoted(folder_.classes),
+    text += TextLine("    mask_classes: " + ListText(folder_.classes),
                      folder_.named ? "" : "give them their names");
     if (!folder_.colours.empty())
       text +=
-          TextLine("    mask_colours: " + Quoted(folder_.colours), "of the classes, in this order");
+          TextLine("    mask_colours: " + ListText(folder_.colours), "of the classes, in this order");
     if (!folder_.ignored.empty())
-      text += TextLine("    mask_ignore: " + Quoted(folder_.ignored), "numbers beyond the names");
+      text += TextLine("    mask_ignore: " + ListText(folder_.ignored), "numbers beyond the names");
     if (folder_.ignored.empty() && folder_.colours.empty())
       text += TextLine("    mask_ignore: []", "numbers of no class, besides 255");
     text += "    shuffle: true\n    transforms:\n";
@@ -465,13 +410,7 @@ class MaskFolders final : public Recipe {
 
   std::string Training(bool weighted) const {
     std::string text = format("\ntrain:\n  epochs: {}\n", epochs_);
-    if (weighted) {
-      const WeightsChoice& weights = *choice_.weights;
-      text += format("  weights:\n    file: {}\n", QuoteYaml(weights.file));
-      if (!weights.state.empty()) text += format("    state: {}\n", QuoteYaml(weights.state));
-      if (!weights.sha256.empty())
-        text += TextLine("    sha256: " + weights.sha256, "no other file is used");
-    }
+    if (weighted) text += WeightsText(*choice_.weights);
     text += "  optimizer: {name: adamw, lr: 0.001, weight_decay: 0.01}\n";
     text += TextLine("  lr_schedule: {name: cosine, warmup_epochs: 1}", "");
     text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
@@ -517,7 +456,8 @@ std::unique_ptr<Recipe> RecognizeMaskFolders(const RecipeRequest& request) {
     Throw(ErrorKind::kData, "the masks in {} have {}, so that there is nothing to tell apart",
           train->masks.string(), Counted(folder.classes.size(), "class"));
   }
-  Measure(*images, &folder);
+  const io::ImageSize size = MedianSize(*images);
+  folder.height = size.height, folder.width = size.width;
   return std::make_unique<MaskFolders>(std::move(folder));
 }
 

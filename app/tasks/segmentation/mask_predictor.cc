@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "app/tasks/scored_classes.h"
-#include "app/tasks/segmentation/class_colours.h"
+#include "app/tasks/class_colours.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/source.h"
 

@@ -3,7 +3,7 @@
 // which a negative one is none.
 #include <algorithm>
 
-#include "app/tasks/segmentation/class_colours.h"
+#include "app/tasks/class_colours.h"
 #include "app/tasks/segmentation/mask_folders.h"
 #include "app/tasks/segmentation/mask_predictor.h"
 #include "app/tasks/segmentation/mask_report.h"

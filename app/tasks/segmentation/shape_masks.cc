@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tasks/segmentation/shape_masks.h"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
-#include "app/tasks/segmentation/class_colours.h"
+#include "app/tasks/class_colours.h"
 #include "app/tasks/shape_images.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -18,12 +16,7 @@ SynthResult SynthesizeMasks(const SynthRequest& request) {
   if (classes > most || classes < 2)
     Throw(ErrorKind::kUsage, "--classes {}: there are 2 to {}: background, {}", classes, most,
           join(ShapeNames(), ", "));
-  const auto wanted = std::llround(static_cast<double>(request.count) * request.val);
-  const int64_t val = request.val > 0 ? std::max<int64_t>(wanted, 1) : 0;
-  if (val >= request.count) {
-    Throw(ErrorKind::kUsage, "--count {} with --val {} leaves no image to train on", request.count,
-          request.val);
-  }
+  const int64_t val = ValidationCount(request);
   const auto shapes = static_cast<size_t>(classes - 1);
   const std::filesystem::path folder = request.folder;
   std::vector<std::string> names = {"background"};

@@ -62,4 +62,30 @@ void DrawLabel(const std::string& text, Image* image) {
               thickness, cv::LINE_AA);
 }
 
+void DrawBox(double left, double top, double right, double bottom, const Rgb& colour,
+             const std::string& text, Image* image) {
+  ConvertChannels(3, image);
+  const int edge = std::max(image->height, image->width), width = std::max(1, edge / 400);
+  const auto pixel = [edge](double at) {
+    return static_cast<int>(std::lround(std::clamp(at, -1.0 * edge, 2.0 * edge)));
+  };
+  const cv::Point from(pixel(left), pixel(top)), to(pixel(right) - 1, pixel(bottom) - 1);
+  const cv::Scalar paint(colour[0], colour[1], colour[2]);
+  cv::Mat canvas(image->height, image->width, CV_8UC3, image->pixels.data());
+  cv::rectangle(canvas, from, to, paint, width);
+  if (text.empty()) return;
+  const double scale = std::max(0.3, edge / 1600.0);
+  int below = 0;
+  const std::string line = InAscii(text);
+  const cv::Size size = cv::getTextSize(line, kFont, scale, 1, &below);
+  const int height = size.height + below + 2;
+  const int y = std::clamp(from.y >= height ? from.y - height : from.y, 0,
+                           std::max(0, image->height - height)),
+            x = std::clamp(from.x, 0, std::max(0, image->width - size.width));
+  cv::rectangle(canvas, {x, y}, {x + size.width, y + height}, paint, cv::FILLED);
+  const bool dark = 0.3 * colour[0] + 0.6 * colour[1] + 0.1 * colour[2] < 128;
+  cv::putText(canvas, line, {x, y + size.height + 1}, kFont, scale,
+              dark ? cv::Scalar(255, 255, 255) : cv::Scalar(0, 0, 0), 1, cv::LINE_AA);
+}
+
 }  // namespace mxtrain::io

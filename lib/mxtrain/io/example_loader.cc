@@ -6,8 +6,7 @@
 #include <cstring>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/io/internal/mask_labels.h"
-#include "mxtrain/io/internal/point_labels.h"
+#include "mxtrain/io/internal/field_kinds.h"
 
 namespace mxtrain::io {
 namespace {
@@ -103,7 +102,8 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
   for (const FieldSpec& field : source_->label_fields()) {
     label_shapes_.push_back(LabelShape(field));
     if (IsImageField(field) && !field.shape.has_rank()) cheap_ = false;
-    tells_origins_ = tells_origins_ || field.kind == FieldKind::kPoints || IsMask(field);
+    tells_origins_ = tells_origins_ || field.kind == FieldKind::kPoints || IsMask(field) ||
+                     field.kind == FieldKind::kBoxes;
   }
   if (options.cache_bytes > 0 && augmenter_)
     cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
@@ -133,9 +133,7 @@ TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
     }
     return classes > 0 ? TShape{classes} : field.shape;
   }
-  const char* const what = IsImageField(field) ? "an image"
-                           : IsMask(field)     ? "a class for each pixel of an image"
-                                               : "points of an image";
+  const char* const what = WhatIs(field.kind);
   if (!augmenter_) {
     Throw(ErrorKind::kConfig, "the label '{}' is {}, but the data are numbers", field.name, what);
   }
@@ -147,7 +145,11 @@ TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
   const TShape& image = data_shapes_[first_image_];
   if (IsImageField(field)) return image;
   if (IsMask(field)) return {image[1], image[2]};
-  CheckPointSpec(field);
+  if (field.kind == FieldKind::kBoxes) {
+    CheckBoxSpec(field);
+  } else {
+    CheckPointSpec(field);
+  }
   return field.shape;
 }
 
@@ -309,6 +311,7 @@ std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
     const TShape& image = data_shapes_[first_image_];
     return WritePoints(spec, values, origin.map(), image[1], image[2], to.numbers());
   }
+  if (spec.kind == FieldKind::kBoxes) return WriteBoxes(spec, values, origin, to.numbers());
   const SoftLabels& soft = options_.soft_labels;
   if (soft.classes == 0) return CopyNumbers(spec, values, to.shape, to.numbers());
   float label = 0;
@@ -484,10 +487,7 @@ void ExampleLoader::Clear(int64_t row, const BatchPointers& to) const {
   for (size_t i = 0; i < data_shapes_.size(); ++i)
     std::memset(DataPlace(i, row, to).begin, 0, static_cast<size_t>(RowBytes(i)));
   for (size_t i = 0; i < label_shapes_.size(); ++i) {
-    const FieldKind kind = source_->label_fields()[i].kind;
-    const float nothing = kind == FieldKind::kPoints ? kNoPoint
-                          : kind == FieldKind::kMask ? kNoClassLabel
-                                                     : 0;
+    const float nothing = NothingOf(source_->label_fields()[i].kind);
     std::fill_n(LabelPlace(i, row, to).numbers(), label_shapes_[i].Size(), nothing);
   }
 }

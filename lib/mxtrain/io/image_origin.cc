@@ -2,6 +2,7 @@
 #include "mxtrain/io/image_origin.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace mxtrain::io {
@@ -24,7 +25,21 @@ void Cut(std::vector<Point>* polygon, Inside&& inside) {
   *polygon = std::move(kept);
 }
 
+// Twice its area, negative if its corners are in the other direction.
+double SignedArea(std::span<const Point> polygon) {
+  double sum = 0;
+  for (size_t i = 0; i < polygon.size(); ++i) {
+    const Point &p = polygon[i], &next = polygon[(i + 1) % polygon.size()];
+    sum += p.x * next.y - next.x * p.y;
+  }
+  return sum;
+}
+
 }  // namespace
+
+double AreaOf(std::span<const Point> polygon) {
+  return std::abs(SignedArea(polygon)) / 2;
+}
 
 ImageOrigin::ImageOrigin(int height, int width) : height_(height), width_(width) {
   const double right = width, bottom = height;
@@ -45,6 +60,18 @@ ImageOrigin::Interval ImageOrigin::SeenAt(double y) const {
     if (p.y == next.y) reach(p.x), reach(next.x);
   }
   return interval;
+}
+
+std::vector<Point> ImageOrigin::SeenPartOf(std::vector<Point> polygon) const {
+  if (seen_.size() < 3) return {};
+  const double direction = SignedArea(seen_) < 0 ? -1 : 1;  // a mirrored image turns it
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    const Point &from = seen_[i], &to = seen_[(i + 1) % seen_.size()];
+    Cut(&polygon, [&](const Point& p) {
+      return direction * ((to.x - from.x) * (p.y - from.y) - (to.y - from.y) * (p.x - from.x));
+    });
+  }
+  return polygon;
 }
 
 void ImageOrigin::Moves(const PointMap& by) {

@@ -29,6 +29,9 @@ class MXTRAIN_API ImageOrigin {
     double first = 1, last = 0;
   };
   Interval SeenAt(double y) const;
+  // The part of a convex polygon, its corners in order, in which pixels of the file are seen; empty
+  // if there is none.
+  std::vector<Point> SeenPartOf(std::vector<Point> polygon) const;
 
   void Moves(const PointMap& by);
   // From now on the image ends at (width, height); what was beyond is lost.
@@ -39,6 +42,9 @@ class MXTRAIN_API ImageOrigin {
   PointMap map_;
   std::vector<Point> seen_;
 };
+
+// Of a polygon, its corners in order; 0 of fewer than three.
+MXTRAIN_API double AreaOf(std::span<const Point> polygon);
 
 // The image of an example that a chain runs on.
 struct ImagePart {

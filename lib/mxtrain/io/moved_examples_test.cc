@@ -448,8 +448,8 @@ TEST_CASE("labels that do not fit their images are refused") {
     return MessageOf([&] { NewPipeline(runtime, source, {}, Param(kwargs)); });
   };
   CHECK(why_not({{"mixup", "0.2"}, {"soft_labels", "3"}}) ==
-        "mixup and cutmix mix the classes of two examples, but the label 'points' is a list of "
-        "points of one image: turn them off");
+        "mixup and cutmix mix the classes of two examples, but the label 'points' is points "
+        "of an image: turn them off");
   CHECK(why_not({{"soft_labels", "3"}}) ==
         "the label 'points' is points of an image; only the number of a class becomes a "
         "distribution over classes");

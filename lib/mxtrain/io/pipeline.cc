@@ -14,6 +14,7 @@
 #include "mxtrain/io/internal/batch_mixer.h"
 #include "mxtrain/io/internal/batch_ring.h"
 #include "mxtrain/io/internal/epoch_order.h"
+#include "mxtrain/io/internal/field_kinds.h"
 
 namespace mxtrain::io {
 namespace {
@@ -45,10 +46,7 @@ void CheckParam(const PipelineParam& param, const Source& source) {
       Throw(ErrorKind::kConfig,
             "mixup and cutmix mix the classes of two examples, but the label '{}' is {}: turn them "
             "off",
-            label.name,
-            label.kind == FieldKind::kImage  ? "an image"
-            : label.kind == FieldKind::kMask ? "a class for each pixel"
-                                             : "a list of points of one image");
+            label.name, WhatIs(label.kind));
     }
   }
   if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {

@@ -29,13 +29,18 @@ enum class FieldKind {
   // Labels only: the class of each pixel of the first image of the data, moved with it once, by the
   // nearest pixel. Becomes float32 [H, W], with -1 for pixels of no class and for padding.
   kMask,
+  // Labels only: the objects in the first image of the data, rows as in boxes.h. Transforms move
+  // their boxes (internal/box_labels.h). Becomes float32 [most, columns], with rows of -1 after the
+  // last object.
+  kBoxes,
 };
 
 struct FieldSpec {
   std::string name;
   FieldKind kind = FieldKind::kValues;
   // Of one example: () for a scalar; [C, H, W] of an image, of unknown rank if images differ;
-  // [most, columns] of points, of which an example has at most so many; of unknown rank of a mask.
+  // [most, columns] of points and boxes, of which an example has at most so many; of unknown rank
+  // of a mask.
   TShape shape;
   std::optional<Standardization> units = std::nullopt;  // kValues: set if standardized
 };
@@ -46,7 +51,7 @@ struct FieldValue {
   std::string encoded;  // kImage: the bytes of a JPEG, PNG or BMP
   // kImage: a decoded image of the field's shape, channels interleaved (HWC).
   std::span<const uint8_t> pixels;
-  // kValues; kPoints: [points, columns] of as many points as the record has.
+  // kValues; kPoints, kBoxes: [rows, columns] of as many rows as the record has.
   std::span<const float> values;
   // kMask: a gray image of the size of the example's first one, of class numbers and kNoClass.
   Image classes;

@@ -21,6 +21,7 @@ std::vector<MetricKind>& Kinds() {
       {"perplexity", {}, NewPerplexity, DescribeCrossEntropy},
       {"f1", {}, NewF1, DescribeF1},
       {"mean_iou", {"miou"}, NewMeanIou, DescribeMeanIou},
+      {"mean_ap", {"map"}, NewMeanAp, DescribeMeanAp},
       {"multilabel_accuracy", {}, NewMultilabelAccuracy, DescribeMultilabelAccuracy},
       {"multilabel_f1", {}, NewMultilabelF1, DescribeMultilabelF1},
       {"auc", {}, NewAuc, NoParam::Describe},

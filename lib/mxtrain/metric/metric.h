@@ -19,7 +19,8 @@ namespace mxtrain {
 class MXTRAIN_API Metric {
  public:
   // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro
-  // or binary); mean_iou, of a class for each pixel; multilabel_accuracy and multilabel_f1
+  // or binary); mean_iou, of a class for each pixel; mean_ap (iou), of boxes;
+  // multilabel_accuracy and multilabel_f1
   // (average: macro or micro), for labels with a 0 or 1 per class; auc; mse; rmse; mae; psnr, of
   // values of at most 1; r2; also under MXNet's names (acc, ce, ...). The class metrics take
   // ignore_label: examples with it do not count. Throws kConfig with the nearest name or parameter.
@@ -30,6 +31,8 @@ class MXTRAIN_API Metric {
 
   const std::string& name() const { return name_; }  // "accuracy", "top_5_accuracy"
   virtual bool higher_is_better() const = 0;
+  // It keeps every example, so that it is measured on validation data alone, if there are any.
+  virtual bool for_evaluation() const { return false; }
 
   // Adds the first `count` examples of a batch; plain float32 in host memory. `pred` [N, ...]:
   // class scores on axis 1 for the class metrics, values for the others. `label` [N, ...]: class

@@ -49,10 +49,20 @@ std::string HeadName(std::string output) {
 
 MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses,
                      const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels) {
-  for (const MetricSpec& spec : specs) {
+  const std::map<int, std::string> beside = LabelsBesideLosses(symbol);
+  for (const MetricSpec& given : specs) {
+    MetricSpec spec = given;
     Item item;
     item.metric = Metric::Create(spec.name, spec.params);
     const LossReport::Head* head = nullptr;
+    const bool no_loss_has_a_label = std::ranges::all_of(
+        losses.heads(), [](const LossReport::Head& h) { return h.label.empty(); });
+    if (spec.output.empty() && no_loss_has_a_label && !beside.empty())
+      spec.output = symbol.ListOutputs()[static_cast<size_t>(beside.begin()->first)];
+    if (const auto found = spec.output.empty() ? beside.end()
+                                               : beside.find(FindOutput(symbol, spec.output));
+        found != beside.end() && spec.label.empty())
+      spec.label = found->second;
     for (const LossReport::Head& h : losses.heads()) {
       const bool fits =
           spec.output.empty() ? !h.label.empty() : h.output == FindOutput(symbol, spec.output);

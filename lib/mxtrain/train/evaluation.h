@@ -22,8 +22,10 @@ MXTRAIN_API std::string HeadName(std::string output);
 struct MetricSpec {
   std::string name;
   Kwargs params;
-  std::string output;  // name of a head ("softmax" or "softmax_output"); "": the first loss
-  std::string label;   // name of a label input; "": the one of that loss
+  // Name of a head ("softmax" or "softmax_output"); "": the first loss with a label, or, without
+  // one, the first that LabelsBesideLosses names.
+  std::string output;
+  std::string label;  // name of a label input; "": that of the head
 };
 
 // The metrics of a net, each bound to its output and label.

@@ -292,6 +292,32 @@ std::set<std::string> VariablesRead(const Symbol& symbol) {
   return names;
 }
 
+std::map<int, std::string> LabelsBesideLosses(const Symbol& symbol) {
+  const Graph& graph = symbol.graph();
+  std::map<std::vector<NodeEntry>, std::string> label_of;  // by the other inputs of the loss
+  for (const NodeEntry& head : graph.heads) {
+    const Node& loss = graph.nodes[static_cast<size_t>(head.node)];
+    if (!loss.op || loss.op->NeedsHeadGradient() || loss.num_args < 2) continue;
+    const Node& label = graph.nodes[static_cast<size_t>(loss.inputs[loss.num_args - 1].node)];
+    if (!label.is_variable() || loss.op->HasGradient(loss.num_args - 1) || HasLabel(loss)) continue;
+    label_of[{loss.inputs.begin(), loss.inputs.begin() + loss.num_args - 1}] = label.name;
+  }
+  std::map<int, std::string> labels;
+  if (label_of.empty()) return labels;
+  for (size_t i = 0; i < graph.heads.size(); ++i) {
+    // Along the first inputs, as predictions are sorted and cut.
+    for (const Node* node = &graph.nodes[static_cast<size_t>(graph.heads[i].node)];
+         !node->is_variable() && !node->inputs.empty();
+         node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)]) {
+      const auto found = label_of.find(node->inputs);
+      if (found == label_of.end()) continue;
+      labels[static_cast<int>(i)] = found->second;
+      break;
+    }
+  }
+  return labels;
+}
+
 std::set<std::string> VariablesTrained(const Symbol& symbol) {
   const Graph& graph = symbol.graph();
   std::vector<bool> reached(graph.nodes.size());

@@ -71,6 +71,10 @@ MXTRAIN_API bool HasLabel(const Node& node);
 // computed.
 MXTRAIN_API std::set<std::string> VariablesRead(const Symbol& symbol);
 
+// The labels of outputs that are no losses, by output: an output that depends on an operator with
+// the same inputs as a loss, but for its label, predicts that (PointBoxes beside PointBoxLoss).
+MXTRAIN_API std::map<int, std::string> LabelsBesideLosses(const Symbol& symbol);
+
 // The variables that a gradient from a loss of the net reaches, past no operator that has none.
 MXTRAIN_API std::set<std::string> VariablesTrained(const Symbol& symbol);
 

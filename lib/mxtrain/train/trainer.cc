@@ -89,15 +89,22 @@ void CheckLosses(const LossReport& loss, const std::vector<DataDesc>& labels) {
   }
 }
 
-EpochScores ScoresOf(const TrainOptions& options, const DataIter& train) {
-  EpochScores scores(options.symbol, options.metrics, train.provide_label());
+// Of the training batches, which some metrics do not measure where there are validation data.
+EpochScores ScoresOf(const TrainOptions& options, const DataIter& train, bool validates) {
+  std::vector<MetricSpec> metrics = options.metrics;
+  std::erase_if(metrics, [validates](const MetricSpec& spec) {
+    return validates && Metric::Create(spec.name, spec.params)->for_evaluation();
+  });
+  EpochScores scores(options.symbol, metrics, train.provide_label());
   CheckLosses(scores.loss(), train.provide_label());
   return scores;
 }
 
-std::vector<std::string> BestMetrics(const TrainOptions& options, const MetricSet& metrics) {
-  if (!options.best_metrics.empty()) return options.best_metrics;
-  return {metrics.Names().empty() ? "loss" : metrics.Names()[0]};
+BestEpochs BestOf(const TrainOptions& options, const DataIter& train) {
+  const MetricSet metrics(options.symbol, LossReport(options.symbol), options.metrics,
+                          train.provide_label());
+  if (!options.best_metrics.empty()) return BestEpochs(options.best_metrics, metrics);
+  return BestEpochs({metrics.Names().empty() ? "loss" : metrics.Names()[0]}, metrics);
 }
 
 // The position of an output determines its class: renamed, added or removed folders would change
@@ -140,8 +147,8 @@ Trainer::Impl::Impl(Runtime& on, TrainOptions given, DataIter& training, DataIte
       symbol(options.symbol),
       lr_mult(options.lr_mult),
       ranks(options.group),
-      scores(ScoresOf(options, train)),
-      best(BestMetrics(options, scores.metrics()), scores.metrics()),
+      scores(ScoresOf(options, train, val != nullptr)),
+      best(BestOf(options, train)),
       progress(runtime, options, train),
       rescale_grad(ScaleOf(options)) {
   try {

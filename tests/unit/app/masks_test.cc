@@ -7,7 +7,7 @@
 #include <set>
 
 #include "app/report/output.h"
-#include "app/tasks/segmentation/class_colours.h"
+#include "app/tasks/class_colours.h"
 #include "app/tasks/segmentation/mask_predictor.h"
 #include "app/tasks/segmentation/mask_report.h"
 #include "app/tasks/task_list.h"

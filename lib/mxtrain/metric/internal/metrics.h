@@ -87,11 +87,13 @@ std::unique_ptr<Metric> NewPsnr(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewR2(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMae(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMeanIou(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewMeanAp(const Kwargs& kwargs);
 std::vector<FieldInfo> DescribeAccuracy();
 std::vector<FieldInfo> DescribeTopK();
 std::vector<FieldInfo> DescribeCrossEntropy();
 std::vector<FieldInfo> DescribeF1();
 std::vector<FieldInfo> DescribeMeanIou();
+std::vector<FieldInfo> DescribeMeanAp();
 std::vector<FieldInfo> DescribeMultilabelAccuracy();
 std::vector<FieldInfo> DescribeMultilabelF1();
 

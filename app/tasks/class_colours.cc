@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/tasks/segmentation/class_colours.h"
+#include "app/tasks/class_colours.h"
 
 #include "mxtrain/io/source.h"
 

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tasks/detection/box_folders.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
+#include "app/tasks/recipe_text.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/io/folder_names.h"
+#include "mxtrain/io/source_factory.h"
+
+namespace mxtrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSeenBoxImages = 12'500;  // in all epochs
+constexpr double kBoxHoldout = 0.2;
+
+// A data set with boxes, and how a configuration names it.
+struct BoxData {
+  std::string kind, path;  // absolute
+  Kwargs params;
+  std::shared_ptr<const io::Source> source;
+};
+
+bool HasBoxes(const io::Source& source) {
+  return std::ranges::any_of(source.label_fields(), [](const io::FieldSpec& field) {
+    return field.kind == io::FieldKind::kBoxes;
+  });
+}
+
+// Nothing if it is not certainly such data. `like`: what was found in the training data.
+std::optional<BoxData> Open(const fs::path& path, const BoxData* like = nullptr) {
+  const io::RecognizedSource found = io::RecognizeSource(path.string(), "");
+  if (!found.kind || !found.recognition.certain || found.kind->is_table) return std::nullopt;
+  BoxData data{found.kind->name, path.string(), found.recognition.params, nullptr};
+  Kwargs params = data.params;
+  if (like && found.kind->Parameter("classes"))
+    params.emplace_back("classes", params::Print(like->source->class_names()));
+  data.source = io::MakeSource(data.kind, params);
+  if (!HasBoxes(*data.source)) return std::nullopt;
+  return data;
+}
+
+// What is in a folder and may be a part of the data: sub-folders and files, sorted.
+std::vector<fs::path> EntriesOf(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code broken;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, broken))
+    entries.push_back(entry.path());
+  std::ranges::sort(entries);
+  return entries;
+}
+
+// "instances_train2017" says train.
+io::Split SplitOfFile(const fs::path& file) {
+  const std::string stem = Lower(file.stem().string());
+  for (const auto& [word, split] : {std::pair{"train", io::Split::kTrain},
+                                    std::pair{"val", io::Split::kVal},
+                                    std::pair{"test", io::Split::kTest}}) {
+    if (stem.find(word) != std::string::npos) return split;
+  }
+  return io::Split::kNone;
+}
+
+std::optional<BoxData> BoxPartOf(const fs::path& root, io::Split split, const BoxData* like) {
+  for (const fs::path& folder : {root, root / "images", root / "JPEGImages", root / "annotations"}) {
+    for (const fs::path& entry : EntriesOf(folder)) {
+      std::error_code broken;
+      const bool is_folder = fs::is_directory(entry, broken);
+      const io::Split own =
+          is_folder ? io::SplitOf(entry.filename().string()) : SplitOfFile(entry);
+      if (own != split || (!is_folder && Lower(entry.extension().string()) != ".json")) continue;
+      if (auto data = Open(entry, like)) return data;
+    }
+  }
+  return std::nullopt;
+}
+
+class BoxFolders final : public Recipe {
+ public:
+  BoxFolders(std::string name, std::string output, BoxData train, std::optional<BoxData> val)
+      : name_(std::move(name)),
+        output_(std::move(output)),
+        train_(std::move(train)),
+        val_(std::move(val)),
+        size_(MedianSize(*train_.source)) {
+    train_images_ = train_.source->size();
+    val_images_ = val_ ? val_->source->size()
+                       : std::llround(kBoxHoldout * static_cast<double>(train_images_));
+    if (!val_) train_images_ -= val_images_;
+    io::Sample scratch;
+    for (int64_t i = 0; i < train_.source->size(); ++i)
+      objects_ += std::ssize(train_.source->LabelOf(i, 0, &scratch)) /
+                  train_.source->label_fields()[0].shape[1];
+  }
+
+  void Choose(const RecipeChoice& choice) override {
+    choice_ = choice;
+    RequireTrunk(choice, "boxes");
+    const io::ImageSize input = TrunkInput(size_, choice.input_size);
+    height_ = input.height, width_ = input.width;
+    const int64_t epochs = kSeenBoxImages / std::max<int64_t>(train_images_, 1) / 5 * 5;
+    epochs_ = std::clamp<int64_t>(epochs, 12, 120);
+    batch_ = train_images_ >= 80 ? 8 : 4;
+  }
+
+  std::string Text() const override {
+    const bool weighted = choice_.net && !choice_.weights->file.empty();
+    const std::string pixels =
+        NormalizeText(weighted ? choice_.weights->facts : ZooWeights(), weighted);
+    std::string text = format(
+        "# Boxes of objects: written by `mxtrain init`; every line can be changed.\n"
+        "#   mxtrain check {0}\n#   mxtrain train {0}\n\nname: {1}\nseed: 1\n",
+        choice_.file, QuoteYaml(name_));
+    text += format("\nnet:\n  use: {}\n", choice_.net ? choice_.net->name : "efficientnet_lite0");
+    text += TextLine("  decoder: boxes", "objects at the points of three grids");
+    text += TextLine(format("  input: [3, {}, {}]", height_, width_),
+                     format("sides are multiples of {}", kTrunkMultiple));
+    text += choice_.net ? TrunkVariables(choice_) : "\nvars:\n  stochastic_depth: 0\n";
+    text += format("\ndata:\n  batch_size: {}\n  train:\n{}", batch_, Lines(train_));
+    text += TextLine("    classes: " + ListText(train_.source->class_names()),
+                     "in the order of their numbers");
+    text += "    shuffle: true\n    transforms:\n";
+    text += TextLine(format("      - random_resized_crop: {{size: [{}, {}], area: [0.4, 1]}}",
+                            height_, width_),
+                     "boxes move along");
+    text += TextLine("      - flip", "remove it if left and right differ in meaning");
+    text += format("      - brightness: 0.3\n      - contrast: 0.3\n      - {}\n  val:\n", pixels);
+    text += val_ ? Lines(*val_)
+                 : TextLine(format("    split: {}", kBoxHoldout), "fraction held out for validation");
+    text += format("    transforms:\n      - resize: [{}, {}]\n      - {}\n", height_, width_,
+                   pixels);
+    text += format("\ntrain:\n  epochs: {}\n", epochs_);
+    if (weighted) text += WeightsText(*choice_.weights);
+    text += "  optimizer: {name: adamw, lr: 0.001, weight_decay: 0.01}\n";
+    text += "  lr_schedule: {name: cosine, warmup_epochs: 2}\n";
+    text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
+    return text + TextLine("  metrics: [mean_ap, {name: mean_ap, iou: 0.5}]",
+                           "the first selects the `best` checkpoint");
+  }
+
+  Json ToJson() const override {
+    return {{"file", choice_.file},
+            {"source", train_.kind},
+            {"classes", train_.source->class_names()},
+            {"objects", objects_},
+            {"train", train_images_},
+            {"val", val_images_},
+            {"input_size", {height_, width_}},
+            {"batch_size", batch_},
+            {"epochs", epochs_}};
+  }
+
+  std::string Summary() const override {
+    return format(
+        "{}: boxes of {} ({}), {} in {} images; {} to train on, {} to validate{}\n"
+        "net input 3x{}x{}, batches of {}, {} epochs\n",
+        choice_.file, Counted(std::ssize(train_.source->class_names()), "class"), train_.kind,
+        Counted(objects_, "object"), train_.source->size(), train_images_, val_images_,
+        val_ ? "" : " (a fifth, held out)", height_, width_, batch_, epochs_);
+  }
+
+  std::string Advice() const override {
+    if (choice_.net || train_images_ >= 5000) return "";
+    return format(
+        "{} are few for a net that begins with random weights; a published one needs fewer: "
+        "--net efficientnet_lite0 --weights FILE (`mxtrain help fine-tuning`)",
+        Counted(train_images_, "image"));
+  }
+
+ private:
+  // Of a section of `data`.
+  std::string Lines(const BoxData& data) const {
+    std::string lines = format("    source: {}\n", data.kind);
+    for (const auto& [name, value] : data.params) {
+      const bool is_path = io::Sources().Find(data.kind)->Parameter(name)->type == "path";
+      lines += format(
+          "    {}: {}\n", name,
+          QuoteYaml(is_path ? PathInFile(fs::absolute(value).lexically_normal().string(), output_)
+                            : value));
+    }
+    return lines;
+  }
+
+  const std::string name_, output_;
+  const BoxData train_;
+  const std::optional<BoxData> val_;  // none: held out of the training data
+  const io::ImageSize size_;
+  int64_t train_images_ = 0, val_images_ = 0, objects_ = 0;
+  RecipeChoice choice_;
+  int height_ = 0, width_ = 0;
+  int64_t epochs_ = 0, batch_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Recipe> RecognizeBoxFolders(const RecipeRequest& request) {
+  const fs::path root = request.root;
+  std::optional<BoxData> train = BoxPartOf(root, io::Split::kTrain, nullptr), val;
+  if (train) {
+    val = BoxPartOf(root, io::Split::kVal, &*train);
+  } else {
+    train = Open(root);
+  }
+  if (!train) return nullptr;
+  if (train->source->class_names().empty())
+    Throw(ErrorKind::kData, "none of the images in {} has an object", train->path);
+  return std::make_unique<BoxFolders>(root.filename().string(), request.output, std::move(*train),
+                                      std::move(val));
+}
+
+}  // namespace mxtrain::tasks

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Detection without anchors (Tian et al. 2019, "FCOS", arXiv 1904.01355): a net says for each point
+// of several grids over an image how likely an object of each class is there, and how far the sides
+// of its box are away.
+//
+// Level l has a point in the middle of each square of strides[l] pixels: of maps [N, C, H, W] the
+// cell (y, x) is of the point ((x + 0.5) stride, (y + 0.5) stride), in pixels from the upper left
+// corner of the image as the net reads it. Of each level there are two maps:
+//   scores [N, classes, H, W]   the logit of each class
+//   sides  [N, 4, H, W]         of left, top, right, bottom: the logarithm of the distance from the
+//                               point, in strides
+// The points of an image are numbered level by level, in rows.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "mxtrain/operator/boxes.h"
+#include "mxtrain/operator/dual.h"
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+inline constexpr int kMostPointLevels = 8;
+
+// The parameter `strides` of operators over such maps, whose first arguments are the scores of each
+// level, then the sides.
+template <typename P>
+void DeclareStrides(Fields<P>& f, TShape P::*member) {
+  f.Add("strides", member).Required().Help("pixels between the points of each level");
+}
+// Throws kConfig unless they are 1 to kMostPointLevels positive numbers.
+MXTRAIN_API void CheckStrides(const TShape& strides, const std::string& who);
+// Names of those arguments: score0, score1, ..., side0, side1, ...
+MXTRAIN_API std::vector<std::string> PointMapNames(const TShape& strides);
+
+struct PointGridShape {
+  int64_t images = TShape::kUnknown, classes = TShape::kUnknown, points = TShape::kUnknown;
+};
+// Completes the shapes of those arguments; kUnknown what does not follow. Throws kConfig on a
+// contradiction.
+MXTRAIN_API PointGridShape UnifyPointMaps(const TShape& strides, const std::string& who,
+                                          std::vector<TShape>* in);
+
+// The maps of a batch; for kernels.
+template <typename T>
+struct PointMaps {
+  using C = ComputeOf<T>;
+  struct Level {
+    T *scores, *sides;
+    int64_t first;  // number of its first point
+    int64_t width, plane;
+    C stride;
+  };
+  Level level[kMostPointLevels];
+  int levels = 0;
+  int64_t classes = 0, points = 0;
+
+  // `blobs`: the arguments; as many as there are levels, twice.
+  PointMaps(const TShape& strides, std::span<const TBlob> blobs) : levels(strides.ndim()) {
+    for (int l = 0; l < levels; ++l) {
+      const TBlob &scores = blobs[static_cast<size_t>(l)],
+                  &sides = blobs[static_cast<size_t>(levels + l)];
+      const TShape& map = scores.shape;
+      classes = map[1];
+      level[l] = {static_cast<T*>(scores.data),
+                  static_cast<T*>(sides.data),
+                  points,
+                  map[3],
+                  map[2] * map[3],
+                  static_cast<C>(strides[l])};
+      points += level[l].plane;
+    }
+  }
+
+  struct Place {
+    int level;
+    int64_t cell;
+    C x, y;
+  };
+  MXTRAIN_HD Place PlaceOf(int64_t point) const {
+    int l = levels - 1;
+    while (point < level[l].first) --l;
+    const int64_t cell = point - level[l].first;
+    const int64_t row = cell / level[l].width, column = cell % level[l].width;
+    return {l, cell, (static_cast<C>(column) + C(0.5)) * level[l].stride,
+            (static_cast<C>(row) + C(0.5)) * level[l].stride};
+  }
+  MXTRAIN_HD int64_t ScoreIndex(int64_t image, const Place& at, int64_t k) const {
+    return (image * classes + k) * level[at.level].plane + at.cell;
+  }
+  MXTRAIN_HD C Score(int64_t image, const Place& at, int64_t k) const {
+    return static_cast<C>(level[at.level].scores[ScoreIndex(image, at, k)]);
+  }
+  MXTRAIN_HD int64_t SideIndex(int64_t image, const Place& at, int side) const {
+    return (image * 4 + side) * level[at.level].plane + at.cell;
+  }
+  // Far above every distance in an image; e^kMost is finite.
+  MXTRAIN_HD static C Limited(C log_distance) {
+    constexpr C kMost = 20;
+    return log_distance > kMost ? kMost : log_distance;
+  }
+  MXTRAIN_HD C Side(int64_t image, const Place& at, int side) const {
+    return Limited(static_cast<C>(level[at.level].sides[SideIndex(image, at, side)]));
+  }
+  // The box of four logarithms of distances, numbers or dual numbers.
+  template <typename V>
+  MXTRAIN_HD Corners<V> BoxOf(const Place& at, V left, V top, V right, V bottom) const {
+    const V stride = V(level[at.level].stride), x = V(at.x), y = V(at.y);
+    return {x - stride * vector_math::Exp(left), y - stride * vector_math::Exp(top),
+            x + stride * vector_math::Exp(right), y + stride * vector_math::Exp(bottom)};
+  }
+  MXTRAIN_HD Corners<C> Box(int64_t image, const Place& at) const {
+    return BoxOf(at, Side(image, at, 0), Side(image, at, 1), Side(image, at, 2),
+                 Side(image, at, 3));
+  }
+};
+
+}  // namespace mxtrain

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// PointBoxes: the boxes that a detector without anchors (operator/point_grid.h) proposes, one for
+// each point: output [N, points, 6] with rows of the class with the best score, that score (its
+// sigmoid), left, top, right, bottom, in pixels of the image as the net reads it. What box_nms
+// takes with id_index = 0. Without a gradient: it is zero; PointBoxLoss trains the maps.
+#include "mxtrain/operator/point_grid.h"
+
+namespace mxtrain {
+
+struct PointBoxesParam : Parameter<PointBoxesParam> {
+  TShape strides;
+  static void Declare(Fields<PointBoxesParam>& f) { DeclareStrides(f, &PointBoxesParam::strides); }
+};
+
+class PointBoxesProperty final : public PropertyWithParam<PointBoxesParam> {
+ public:
+  static constexpr int64_t kColumns = 6;
+
+  std::string TypeString() const override { return "PointBoxes"; }
+  std::string Description() const override {
+    return "the boxes that a detector without anchors proposes: class, score and corners";
+  }
+  std::vector<std::string> ListArguments() const override { return PointMapNames(param_.strides); }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>&,
+                                             const std::vector<int>&) const override {
+    return {out_grad[0]};
+  }
+
+ protected:
+  void Check() override { CheckStrides(param_.strides, TypeString()); }
+};
+
+}  // namespace mxtrain

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/support/error_message.h"
+#include "tests/support/operator_case.h"
+
+namespace mxtrain::test {
+namespace {
+
+// Of maps of `classes` scores, by the definition.
+Arrays Proposed(const Arrays& in, const std::vector<TShape>& shapes, const Values& strides) {
+  const size_t levels = strides.size();
+  const int64_t images = shapes[0][0], classes = shapes[0][1];
+  Values rows;
+  for (int64_t n = 0; n < images; ++n) {
+    for (size_t l = 0; l < levels; ++l) {
+      const int64_t h = shapes[l][2], w = shapes[l][3];
+      const auto at = [&](size_t map, int64_t channels, int64_t c, int64_t y, int64_t x) {
+        return in[map][static_cast<size_t>(((n * channels + c) * h + y) * w + x)];
+      };
+      for (int64_t y = 0; y < h; ++y) {
+        for (int64_t x = 0; x < w; ++x) {
+          int64_t best = 0;
+          for (int64_t k = 1; k < classes; ++k) {
+            if (at(l, classes, k, y, x) > at(l, classes, best, y, x)) best = k;
+          }
+          const double px = (static_cast<double>(x) + 0.5) * strides[l],
+                       py = (static_cast<double>(y) + 0.5) * strides[l];
+          const auto far = [&](int64_t side) {
+            return strides[l] * std::exp(at(levels + l, 4, side, y, x));
+          };
+          const double score = 1 / (1 + std::exp(-at(l, classes, best, y, x)));
+          const Values row = {static_cast<double>(best), score,       px - far(0), py - far(1),
+                              px + far(2),               py + far(3)};
+          rows.insert(rows.end(), row.begin(), row.end());
+        }
+      }
+    }
+  }
+  return {rows};
+}
+
+void ExaminePointBoxes(const std::vector<TShape>& shapes, const std::string& text,
+                       const Values& strides) {
+  OperatorCase c;
+  c.op = "PointBoxes";
+  c.name = "PointBoxes " + shapes[0].ToString() + " " + text;
+  c.kwargs = {{"strides", text}};
+  c.shapes = shapes;
+  c.inputs = {Distinct(-2, 2)};
+  c.forward = [=](const Arrays& in, const Arrays&) { return Proposed(in, shapes, strides); };
+  c.gradient = [](const Arrays& in, const Arrays&, const Arrays&) {
+    Arrays zeros;
+    for (const Values& map : in) zeros.emplace_back(map.size());
+    return zeros;
+  };
+  c.tolerance = {64, "an exponential times a stride, of several units"};
+  RunCase(c);
+}
+
+}  // namespace
+
+TEST_CASE("PointBoxes") {
+  ExaminePointBoxes({{2, 3, 3, 5}, {2, 4, 3, 5}}, "(8,)", {8});
+  ExaminePointBoxes({{1, 1, 1, 1}, {1, 4, 1, 1}}, "(1,)", {1});
+  ExaminePointBoxes({{2, 2, 4, 3}, {2, 2, 2, 2}, {2, 2, 1, 1}, {2, 4, 4, 3}, {2, 4, 2, 2},
+                     {2, 4, 1, 1}},
+                    "(4, 8, 16)", {4, 8, 16});
+  ExaminePointBoxes({{0, 2, 4, 3}, {0, 4, 4, 3}}, "(4,)", {4});
+}
+
+TEST_CASE("PointBoxes: maps that do not fit") {
+  const auto shapes = [](const TShape& score, const TShape& side) {
+    const auto op = TestRegistry().Create("PointBoxes", {{"strides", "(8,)"}});
+    std::vector<TShape> in = {score, side}, out(1), aux;
+    op->InferShape(&in, &out, &aux);
+    return out[0];
+  };
+  CHECK(shapes({2, 3, 4, 5}, {2, 4, 4, 5}) == TShape{2, 20, 6});
+  CHECK(shapes({2, 3, 4, 5}, TShape()) == TShape{2, 20, 6});
+  const auto message = [&](const TShape& score, const TShape& side) {
+    return MessageOf([&] { shapes(score, side); });
+  };
+  CHECK(Says(message({2, 3, 4, 5}, {2, 5, 4, 5}), "PointBoxes: side0 has shape"));
+  CHECK(Says(message({2, 3, 4, 5}, {2, 4, 4, 6}), "has shape"));
+  CHECK(Says(message({2, 0, 4, 5}, {2, 4, 4, 5}), "the scores are of no class"));
+  for (const char* const strides : {"(0,)", "()", "(8, -1)", "(1,1,1,1,1,1,1,1,1)"}) {
+    const std::string text =
+        MessageOf([&] { (void)TestRegistry().Create("PointBoxes", {{"strides", strides}}); });
+    CHECK(Says(text, "expected one to 8 positive numbers, one per level"));
+  }
+}
+
+}  // namespace mxtrain::test
