@@ -185,7 +185,7 @@ class Bench final : public Command {
   static Work ForwardWork(session::Session& session) {
     const Graph& graph = session.net().symbol.graph();
     const InferredSpecs specs = InferSpecs(
-        graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
+        graph, config::PlannedShapes(session.net(), session.config().data.batch_size), {}, false);
     Work work;
     for (size_t id = 0; id < graph.nodes.size(); ++id) {
       const Node& node = graph.nodes[id];

@@ -6,7 +6,7 @@ namespace mxtrain::commands {
 std::vector<LayerCost> CostsOfLayers(const session::Session& session) {
   const Graph& graph = session.net().symbol.graph();
   const InferredSpecs specs = InferSpecs(
-      graph, config::BatchShapes(session.net(), session.config().data.batch_size), {}, false);
+      graph, config::PlannedShapes(session.net(), session.config().data.batch_size), {}, false);
   const executor::BindRequest request = session.MakeBindRequest(false);
   std::vector<LayerCost> layers;
   std::vector<bool> counted(graph.nodes.size());

@@ -361,7 +361,7 @@ class Plan final : public Command {
   static plot::Drawing DrawNet(session::Session& session) {
     const int64_t batch = session.config().data.batch_size;
     const InferredSpecs specs = InferSpecs(session.net().symbol.graph(),
-                                           config::BatchShapes(session.net(), batch), {}, false);
+                                           config::PlannedShapes(session.net(), batch), {}, false);
     std::set<std::string> inputs, labels;
     for (const config::NetInput& input : session.net().inputs) inputs.insert(input.name);
     for (const config::NetInput& label : session.net().labels) labels.insert(label.name);

@@ -12,7 +12,7 @@ namespace {
 // Labels need not be declared: their shapes follow from the losses.
 std::vector<DataDesc> Describe(const std::vector<config::NetInput>& inputs, const config::Net& net,
                                int64_t batch) {
-  const auto shapes = net.symbol.InferShape(config::BatchShapes(net, batch));
+  const auto shapes = net.symbol.InferShape(config::PlannedShapes(net, batch));
   const auto arguments = net.symbol.ListArguments();
   std::vector<DataDesc> descs;
   for (const config::NetInput& input : inputs) {

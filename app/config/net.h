@@ -61,6 +61,11 @@ Net BuildNet(const Config& config, const OperatorRegistry& registry, const Built
 // Symbol::InferShape.
 std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch);
 
+// The same with the shapes of all labels that follow from the net. Dimensions that only the data
+// say, such as how many objects an image has, are kPlannedRows: for plans without data.
+inline constexpr int64_t kPlannedRows = 100;
+std::map<std::string, TShape> PlannedShapes(const Net& net, int64_t batch);
+
 // The names of the parameters: arguments that are neither inputs nor labels.
 std::vector<std::string> ParametersOf(const Net& net);
 

@@ -504,6 +504,22 @@ std::map<std::string, TShape> BatchShapes(const Net& net, int64_t batch) {
   return shapes;
 }
 
+std::map<std::string, TShape> PlannedShapes(const Net& net, int64_t batch) {
+  std::map<std::string, TShape> shapes = BatchShapes(net, batch);
+  const Symbol::Shapes inferred = net.symbol.InferShape(shapes);
+  const std::vector<std::string> names = net.symbol.ListArguments();
+  for (const NetInput& label : net.labels) {
+    const auto at = static_cast<size_t>(std::ranges::find(names, label.name) - names.begin());
+    if (at >= names.size() || !inferred.arguments[at].has_rank()) continue;
+    TShape shape = inferred.arguments[at];
+    for (int i = 0; i < shape.ndim(); ++i) {
+      if (shape[i] == TShape::kUnknown) shape[i] = kPlannedRows;
+    }
+    shapes[label.name] = shape;
+  }
+  return shapes;
+}
+
 Diagnostic ToDiagnostic(const Net& net, const Error& error, const Place& fallback) {
   Diagnostic diagnostic{Severity::kError, fallback, error.what(), "", {}};
   const std::string& what = diagnostic.message;

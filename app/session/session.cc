@@ -345,7 +345,7 @@ Symbol Session::TrainedNet() const {
 }
 
 std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch) const {
-  std::map<std::string, TShape> shapes = config::BatchShapes(net_, batch);
+  std::map<std::string, TShape> shapes = config::PlannedShapes(net_, batch);
   const std::optional<FeatureCut> cut = CutOfTraining();
   for (size_t i = 0; cut && i < cut->names.size(); ++i) {
     std::vector<int64_t> dims{batch};

@@ -29,7 +29,8 @@ bool IsOf(const Node& node, std::string_view type) {
 void RecognizeBoxes(const Graph& graph, size_t output, Head* head) {
   if (!head->shape.has_rank() || head->shape.ndim() != 3 || head->shape[2] != 6) return;
   const Node* node = &graph.nodes[static_cast<size_t>(graph.heads[output].node)];
-  while (IsOf(*node, "BlockGrad") || IsOf(*node, "slice_axis")) node = &InputOf(graph, *node);
+  while (IsOf(*node, "BlockGrad") || IsOf(*node, "slice") || IsOf(*node, "slice_axis"))
+    node = &InputOf(graph, *node);
   if (!IsOf(*node, "_contrib_box_nms")) return;
   head->gives_boxes =
       ParamOf(*node->op, "id_index") == "0" && ParamOf(*node->op, "score_index") == "1" &&

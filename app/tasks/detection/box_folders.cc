@@ -137,7 +137,7 @@ class BoxFolders final : public Recipe {
                    pixels);
     text += format("\ntrain:\n  epochs: {}\n", epochs_);
     if (weighted) text += WeightsText(*choice_.weights);
-    text += "  optimizer: {name: adamw, lr: 0.001, weight_decay: 0.01}\n";
+    text += "  optimizer: {name: adamw, lr: 0.003, weight_decay: 0.01}\n";
     text += "  lr_schedule: {name: cosine, warmup_epochs: 2}\n";
     text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
     return text + TextLine("  metrics: [mean_ap, {name: mean_ap, iou: 0.5}]",

@@ -220,8 +220,8 @@ class BoxCsvReader {
     if (cell.empty()) Throw(ErrorKind::kData, "{}: the cell is empty", sheet_.Place(line, column));
     if (!ParseNumber(cell, &value)) sheet_.ThrowNoNumber(line, column, cell);
     if (std::abs(value) < 1e9) return value;
-    Throw(ErrorKind::kData, "{}: '{}' is no edge of a box in pixels", sheet_.Place(line, column),
-          Shortened(cell));
+    Throw(ErrorKind::kData, "{}: '{}' is too large for the edge of a box in pixels",
+          sheet_.Place(line, column), Shortened(cell));
   }
 
   bool Says(std::optional<size_t> column, const std::vector<std::string_view>& cells,

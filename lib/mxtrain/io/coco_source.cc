@@ -55,14 +55,14 @@ struct CocoBounds {
 struct CocoItem {
   std::optional<std::string> id, file_name, name, image, category;
   std::vector<double> box;
-  bool bad_box = false;  // it holds what is no number
+  bool bad_box = false;  // something in it is not a number
   CocoBounds polygons;
   double area = -1;
   bool crowd = false;
 };
 
 // Takes the tables out of a file while it is parsed: only they are ever in memory. `open_` is the
-// brackets around the next value: "{[{" is inside of an image, an annotation or a category.
+// brackets around the next value.
 class CocoReader final : public FileJson::json_sax_t {
  public:
   CocoReader(const std::string& file, const std::string& text) : file_(file), text_(text) {}
@@ -77,16 +77,11 @@ class CocoReader final : public FileJson::json_sax_t {
 
   bool null() override { return Scalar({}); }
   bool boolean(bool value) override { return Scalar({.number = value ? 1.0 : 0.0}); }
-  bool number_integer(int64_t value) override {
-    return Scalar({std::to_string(value), static_cast<double>(value)});
-  }
-  bool number_unsigned(uint64_t value) override {
-    return Scalar({std::to_string(value), static_cast<double>(value)});
-  }
+  bool number_integer(int64_t value) override { return Whole(value); }
+  bool number_unsigned(uint64_t value) override { return Whole(value); }
   bool number_float(double value, const std::string&) override {
     const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
-    return Scalar(
-        {whole ? std::optional(std::to_string(static_cast<int64_t>(value))) : std::nullopt, value});
+    return whole ? Whole(static_cast<int64_t>(value)) : Scalar({.number = value});
   }
   bool string(std::string& value) override { return Scalar({.text = std::move(value)}); }
   bool binary(FileJson::binary_t&) override { return true; }  // not in text
@@ -94,7 +89,7 @@ class CocoReader final : public FileJson::json_sax_t {
   bool start_object(size_t) override { return Open('{'); }
   bool end_object() override {
     open_.pop_back();
-    if (open_ == "{[" && section_ != kOther) AddItem();
+    if (open_ == kTable && section_ != kOther) AddItem();
     return true;
   }
   bool start_array(size_t) override { return Open('['); }
@@ -111,7 +106,7 @@ class CocoReader final : public FileJson::json_sax_t {
       if (section_ != kOther && std::exchange(seen_[section_], true))
         Throw(ErrorKind::kData, "{}: it has \"{}\" twice", file_, name);
     }
-    if (open_ == "{[{") field_ = std::move(name);
+    if (open_ == kItem) field_ = std::move(name);
     return true;
   }
   bool parse_error(size_t position, const std::string&, const FileJson::exception& error) override {
@@ -125,6 +120,11 @@ class CocoReader final : public FileJson::json_sax_t {
  private:
   enum Section { kImages, kAnnotations, kCategories, kOther };
   static constexpr const char* kNames[] = {"images", "annotations", "categories"};
+  // open_ in a table, in one of its images, annotations or categories, and in arrays of that.
+  // Views, since they are compared for each number in the file.
+  static constexpr std::string_view kTable = "{[", kItem = "{[{", kArray = "{[{[",
+                                    kPolygon = "{[{[[";
+  static constexpr std::string_view kBox = "bbox", kMask = "segmentation";
 
   // `text`: of text, and of whole numbers as ids.
   struct Value {
@@ -158,8 +158,7 @@ class CocoReader final : public FileJson::json_sax_t {
 
   // The file, its tables and what they hold are objects, arrays and objects.
   void CheckForm(char bracket) const {
-    constexpr std::string_view kForm = "{[{";
-    if (open_.size() >= kForm.size() || bracket == kForm[open_.size()]) return;
+    if (open_.size() >= kItem.size() || bracket == kItem[open_.size()]) return;
     if (open_.empty()) {
       Throw(ErrorKind::kData,
             "{}: expected a JSON object of images, annotations and categories, as in a file of "
@@ -174,21 +173,28 @@ class CocoReader final : public FileJson::json_sax_t {
     CheckForm(bracket);
     if (open_.size() == kMostCocoNesting)
       Throw(ErrorKind::kData, "{}: more than {} levels of brackets", file_, kMostCocoNesting);
-    if (open_ == "{[" && section_ != kOther) item_ = {}, field_.clear();
+    if (open_ == kTable && section_ != kOther) item_ = {}, field_.clear();
     open_ += bracket;
     coordinate_ = 0;
     return true;
   }
 
+  template <typename Integer>
+  bool Whole(Integer value) {
+    Value whole{.number = static_cast<double>(value)};
+    if (open_ == kItem) whole.text = std::to_string(value);  // not of each coordinate
+    return Scalar(std::move(whole));
+  }
+
   bool Scalar(Value value) {
     CheckForm(' ');
     if (section_ == kOther || open_.size() < 3) return true;
-    if (open_ == "{[{") {
+    if (open_ == kItem) {
       SetField(std::move(value));
-    } else if (open_ == "{[{[" && field_ == "bbox") {
+    } else if (open_ == kArray && field_ == kBox) {
       item_.bad_box = item_.bad_box || std::isnan(value.number);
       if (item_.box.size() <= 4) item_.box.push_back(value.number);
-    } else if ((open_ == "{[{[" || open_ == "{[{[[") && field_ == "segmentation") {
+    } else if ((open_ == kArray || open_ == kPolygon) && field_ == kMask) {
       AddCoordinate(value.number);
     }
     return true;
@@ -254,7 +260,8 @@ class CocoReader final : public FileJson::json_sax_t {
     }
     for (const double edge : {object.left, object.top, object.right, object.bottom}) {
       if (!(std::abs(edge) < kMostCocoEdge))
-        Throw(ErrorKind::kData, "{}: {} is no edge of a box in pixels", Place(), edge);
+        Throw(ErrorKind::kData, "{}: {} is too large for the edge of a box in pixels", Place(),
+              edge);
     }
     object.id = item_.id ? *std::move(item_.id)
                          : format("number {}, counted from 1,", tables_.objects.size() + 1);

@@ -70,7 +70,7 @@ std::optional<YoloObject> ParseYoloLine(std::string_view text, std::string* why)
     return std::nullopt;
   }
   if (values[0] < 0 || values[0] != std::floor(values[0])) {
-    *why = format("'{}' is no number of a class, which is 0, 1, ...", Shortened(cells[0]));
+    *why = format("'{}' is not a class number; these are 0, 1, ...", Shortened(cells[0]));
     return std::nullopt;
   }
   YoloObject object{.number = static_cast<int64_t>(values[0])};
@@ -273,8 +273,8 @@ class YoloClasses {
             "{}:{}: the class {} makes more than {} classes; name them if there are so many", file,
             line, number, kMostYoloClasses);
     }
-    Throw(ErrorKind::kData, "{}:{}: there is no class {}: the {} classes{} are {}, counted from 0",
-          file, line, number, names_.size(), file_.empty() ? "" : " in " + file_,
+    Throw(ErrorKind::kData, "{}:{}: the class {} has no name; the names{} are {}, counted from 0",
+          file, line, number, file_.empty() ? "" : " in " + file_,
           Shortened(FirstOf(names_, 20), 500));
   }
 

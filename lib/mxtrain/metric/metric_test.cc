@@ -152,6 +152,28 @@ Host RowsOf(const Host& host, int begin, int end) {
                                     host.values.begin() + end * width)};
 }
 
+// Rows of class, left, top, right, bottom, use or, with scores, of class, score and box: for each
+// image up to `most` of two classes, then rows of -1.
+Host BoxesOf(int images, int most, int columns, const std::vector<float>& scores) {
+  std::vector<float> rows;
+  for (int n = 0; n < images; ++n) {
+    for (int m = 0; m < most; ++m) {
+      const int drawn = (7 * n + 3 * m) % 5;
+      if (m > drawn) {
+        rows.insert(rows.end(), static_cast<size_t>(columns), -1.0f);
+        continue;
+      }
+      const auto left = static_cast<float>(10 * m + n % 3), side = static_cast<float>(8 + n % 2);
+      const std::vector<float> box = {left, 5, left + side, 5 + side};
+      rows.push_back(static_cast<float>((n + m) % 2));
+      if (scores.size() > 1) rows.push_back(scores[static_cast<size_t>(n + m) % scores.size()]);
+      rows.insert(rows.end(), box.begin(), box.end());
+      if (scores.size() == 1) rows.push_back(static_cast<float>((n + m) % 7 == 0));
+    }
+  }
+  return {{images, most, columns}, rows};
+}
+
 // In two batches, the second with padding.
 double ValueInParts(Metric& metric, const Host& label, const Host& pred, int rows) {
   metric.Reset();
@@ -393,17 +415,23 @@ TEST_CASE("merged states have the value of all examples") {
       probabilities({kRows, kClasses}, Numbers(kRows * kClasses, 2.1)),
       classes({kRows}, Labels(kRows, kClasses, 0.9));
   const Host marks({kRows, kClasses}, Labels(kRows * kClasses, 2, 1.9));
-  const std::set<std::string> counting = {
-      "accuracy", "top_k", "f1", "multilabel_accuracy", "auc", "multilabel_f1", "mean_iou"};
+  const Host objects = BoxesOf(kRows, 4, 6, {0}), found = BoxesOf(kRows, 5, 6, {0.1f, 0.9f, 0.5f});
+  const std::set<std::string> counting = {"accuracy",      "top_k",    "f1",
+                                          "multilabel_accuracy", "auc", "multilabel_f1",
+                                          "mean_iou",      "mean_ap"};
   for (const std::string& name : Metric::Names()) {
     const bool by_class = name == "accuracy" || name == "top_k" || name == "cross_entropy" ||
                           name == "perplexity" || name == "f1" || name == "auc" ||
                           name == "mean_iou";
-    const Host& label = by_class ? classes : name.starts_with("multilabel_") ? marks : numbers;
+    const bool of_boxes = name == "mean_ap";
+    const Host& label = of_boxes                             ? objects
+                        : by_class                           ? classes
+                        : name.starts_with("multilabel_") ? marks
+                                                             : numbers;
     const Kwargs kwargs = name == "top_k" ? Kwargs{{"k", "2"}} : Kwargs{};
     const auto add = [&](Metric* metric, int begin, int end) {
       const Host label_rows = RowsOf(label, begin, end),
-                 pred_rows = RowsOf(probabilities, begin, end);
+                 pred_rows = RowsOf(of_boxes ? found : probabilities, begin, end);
       metric->Update(TBlob(label_rows), TBlob(pred_rows), end - begin);
     };
     const auto whole = Metric::Create(name, kwargs);
@@ -459,6 +487,29 @@ TEST_CASE("a merged r2 of labels far from zero keeps its digits") {
   CHECK(merged->value() == doctest::Approx(1 - error / spread).epsilon(1e-9));
 }
 
+TEST_CASE("mean_ap is COCO's of the boxes of all images") {
+  // An object that is found at IoU 0.81 behind a box of nothing, one that is missed, one that does
+  // not count.
+  const Host objects({2, 2, 6}, {0, 0, 0, 10, 10, 0, -1, -1, -1, -1, -1, -1,  //
+                                 0, 20, 0, 30, 10, 0, 1, 0, 0, 5, 5, 1}),
+      found({2, 2, 6}, {0, 0.6f, 0, 0, 9, 9, -1, -1, -1, -1, -1, -1,  //
+                        0, 0.9f, 50, 0, 60, 10, 1, 0.8f, 0, 0, 5, 5});
+  const auto value = [&](const Kwargs& kwargs) {
+    return ValueOf(*Metric::Create("mean_ap", kwargs), objects, found, 2);
+  };
+  // Recall 0.5 with precision 0.5: 51 of 101 points, at IoU 0.5 to 0.8, of ten.
+  CHECK(value({{"iou", "0.5"}}) == doctest::Approx(51 * 0.5 / 101));
+  CHECK(value({{"iou", "0.85"}}) == 0);
+  CHECK(value({}) == doctest::Approx(0.7 * 51 * 0.5 / 101));
+  CHECK(Metric::Create("map", {{"iou", "0.75"}})->name() == "mean_ap_75");
+  const auto metric = Metric::Create("mean_ap");
+  CHECK_THROWS_WITH_AS(ValueOf(*metric, Host({2}, {0, 1}), found, 2),
+                       doctest::Contains("metric mean_ap: labels [2] and output [2, 2, 6]"),
+                       Error);
+  for (const char* const state : {"mean_ap 1", "mean_ap -1", "mean_ap 0.5", "mean_ap 0", "mean_ap nan"})
+    CHECK_THROWS_AS(metric->RestoreState(state), Error);
+}
+
 TEST_CASE("a state of another metric is not merged") {
   for (const std::string& name : Metric::Names()) {
     const auto metric = Metric::Create(name);
@@ -503,7 +554,7 @@ TEST_CASE("errors say what was expected") {
                        "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
   CHECK_THROWS_WITH_AS(Metric::Create("kappa"),
                        "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, "
-                       "perplexity, f1, mean_iou, multilabel_accuracy, "
+                       "perplexity, f1, mean_iou, mean_ap, multilabel_accuracy, "
                        "multilabel_f1, auc, mse, rmse, mae, psnr, r2",
                        Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);

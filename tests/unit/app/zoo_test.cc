@@ -115,6 +115,13 @@ TEST_CASE("layers and decoders continue a net by name behind the last layer that
     const Symbol::Shapes known = o.net.symbol.InferShape({{"data", {2, 3, 64, 96}}});
     CHECK(known.complete);
     CHECK(known.outputs.at(0).ToString() == "[2, 5, 64, 96]");
+    const Outcome boxes =
+        Use(format("net: {{use: {}, classes: 5, decoder: boxes, input: [3, 64, 96]}}\n", trunk));
+    REQUIRE(boxes.text == "");
+    const std::vector<TShape> outputs =
+        boxes.net.symbol.InferShape({{"data", {2, 3, 64, 96}}}).outputs;
+    CHECK(outputs.at(0) == TShape{2});
+    CHECK(outputs.at(1) == TShape{2, 100, 6});
   }
 }
 
