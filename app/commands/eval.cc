@@ -299,7 +299,7 @@ class Eval final : public Command {
     }
     root_ = io::RootOf({{"path", data_}});
     const io::RecognizedSource found = io::RecognizeSource(data_, spec.source);
-    if (spec.IsTable() && !found.recognition.certain && !fs::is_directory(data_))
+    if (spec.IsTable() && !fs::is_directory(data_))
       return io::MakeSource(spec.source, spec.TableParams(data_, /*with_labels=*/true));
     return io::MakeSource(found.kind->name, spec.ParamsOfOther(found, model.info.class_names,
                                                                /*with_labels=*/true));

@@ -200,6 +200,24 @@ Under a thousand images or so, begin with published weights: `mxtrain help fine-
 folder is a few dozen images, whose accuracy is known only to several per cent: `mxtrain sweep --folds 5`
 validates on all of them.
 )"},
+      {{"boxes", "detection"},
+       "the objects in an image, a class and a box each",
+       R"(`init` knows labels of Pascal VOC (XML), YOLO (text), COCO (JSON) and tables of boxes by their files:
+
+    cells/train/images      cells/train/annotations     and the same of val; or labels, as text
+    cells/annotations/instances_train.json              or one folder, of which a fifth is held out
+
+    mxtrain init cells --net efficientnet_lite0 --weights efficientnet_lite0.pth
+    mxtrain check cells.yaml                reads every label: boxes without an area, beyond the image, given twice
+    mxtrain train cells.yaml
+    mxtrain eval runs/latest                average precision by class and size, kinds of errors, worst images
+    mxtrain infer runs/latest photos --output boxes.csv --annotate drawn --threshold 0.5
+
+`mxtrain synth shapes --task detection` makes such data. Coordinates are in pixels of the image as it is shown.
+Difficult objects and crowds count neither as objects nor as background.
+
+See also `mxtrain help data.train`, `help voc`, `help yolo`, `help coco`, `help box_csv`.
+)"},
       {{"masks", "segmentation"},
        "a class for each pixel of an image",
        R"(A mask is an image of the size of its photograph, as PNG, whose pixels are classes: the numbers that an

@@ -25,10 +25,10 @@ struct Oddity {
   void Add(const std::string& where) {
     if (count++ == 0) first = where;
   }
-  void TellTo(std::vector<std::string>* odd, const char* thing, const char* what) const {
-    if (count > 0)
-      odd->push_back(
-          format("data.train: {} {} (first: {})", Counted(count, thing), what, first));
+  void TellTo(std::vector<std::string>* odd, const std::string& what) const {
+    if (count == 0) return;
+    odd->push_back(format("data.train: {} {} {} (first: {})", count, count == 1 ? "box" : "boxes",
+                          what, first));
   }
 };
 
@@ -57,13 +57,11 @@ class Doctor {
     std::vector<std::string> odd;
     if (objects_ == 0)
       return {"data.train: none of the images has an object, so that there is nothing to learn"};
-    flat_.TellTo(&odd, "box", "without an area, which is not learnt");
-    beyond_.TellTo(&odd, "box",
-                   "beyond the edges of the image; only what is inside is learnt. Were the images "
+    flat_.TellTo(&odd, "without an area, which is not learnt");
+    beyond_.TellTo(&odd, "beyond the edges of the image; only what is inside is learnt. Were the images "
                    "resized after they were labelled?");
-    twice_.TellTo(&odd, "box", "given twice, with the same class and corners");
-    unknown_.TellTo(&odd, "box",
-                    format("of a class that the net's {} outputs do not have", classes_).c_str());
+    twice_.TellTo(&odd, "given twice, with the same class and corners");
+    unknown_.TellTo(&odd, format("of a class that the net's {} outputs do not have", classes_));
     std::vector<std::string> unseen;
     for (size_t k = 0; k < source_.class_names().size(); ++k) {
       if (!seen_.contains(static_cast<int>(k)))

@@ -158,9 +158,9 @@ class BoxFolders final : public Recipe {
 
   std::string Summary() const override {
     return format(
-        "{}: boxes of {} ({}), {} in {} images; {} to train on, {} to validate{}\n"
+        "{}: boxes of {} classes ({}), {} in {} images; {} to train on, {} to validate{}\n"
         "net input 3x{}x{}, batches of {}, {} epochs\n",
-        choice_.file, Counted(std::ssize(train_.source->class_names()), "class"), train_.kind,
+        choice_.file, train_.source->class_names().size(), train_.kind,
         Counted(objects_, "object"), train_.source->size(), train_images_, val_images_,
         val_ ? "" : " (a fifth, held out)", height_, width_, batch_, epochs_);
   }

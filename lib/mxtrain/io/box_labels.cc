@@ -51,17 +51,17 @@ std::optional<Refusal> WriteBoxes(const FieldSpec& spec, std::span<const float> 
     const std::vector<Point> seen = origin.SeenPartOf(whole);
     if (seen.size() < 3) continue;
     const Point low = Lowest(seen), high = Highest(seen);
-    std::copy_n(from, columns, next);
+    std::copy_n(from, kBoxColumns, next);
     next[1] = static_cast<float>(low.x);
     next[2] = static_cast<float>(low.y);
     next[3] = static_cast<float>(high.x);
     next[4] = static_cast<float>(high.y);
     const bool enough = AreaOf(seen) >= kLeastSeenPart * AreaOf(whole) &&
                         std::min(high.x - low.x, high.y - low.y) >= kLeastBoxSide;
-    if (!enough && box.use == kPlainBox) next[5] = kDifficultBox;
-    next += columns;
+    if (!enough && box.use == 0) next[5] = static_cast<float>(kDifficultBox);
+    next += kBoxColumns;
   }
-  std::fill(next, to + most * columns, kNoBox);
+  std::fill(next, to + most * kBoxColumns, kNoBox);
   return std::nullopt;
 }
 

@@ -13,15 +13,15 @@
 namespace mxtrain::test {
 namespace {
 
-using Rows = std::vector<float>;
+using RowNumbers = std::vector<float>;
 using Chain = std::vector<TransformSpec>;
 
 FieldSpec Boxes(int64_t most, int64_t columns = kBoxColumns) {
   return {"label", FieldKind::kBoxes, TShape{most, columns}};
 }
 
-Rows Moved(const Rows& rows, const ImageOrigin& origin, int64_t most, int64_t columns = 6) {
-  Rows to(static_cast<size_t>(most * columns), 77);
+RowNumbers Moved(const RowNumbers& rows, const ImageOrigin& origin, int64_t most, int64_t columns = 6) {
+  RowNumbers to(static_cast<size_t>(most * kBoxColumns), 77);
   REQUIRE_FALSE(WriteBoxes(Boxes(most, columns), rows, origin, to.data()));
   return to;
 }
@@ -48,30 +48,30 @@ Extent WhiteOf(const Image& image) {
 TEST_CASE("boxes that are cut, dropped and no longer learnt") {
   ImageOrigin origin(100, 200);
   CHECK(Moved({2, 10, 20, 50, 60, 0}, origin, 2) ==
-        Rows{2, 10, 20, 50, 60, 0, -1, -1, -1, -1, -1, -1});
+        RowNumbers{2, 10, 20, 50, 60, 0, -1, -1, -1, -1, -1, -1});
   // Beyond the edges of the file nothing is seen.
-  CHECK(Moved({0, -10, 20, 50, 120, 0}, origin, 1) == Rows{0, 0, 20, 50, 100, 0});
+  CHECK(Moved({0, -10, 20, 50, 120, 0}, origin, 1) == RowNumbers{0, 0, 20, 50, 100, 0});
   // Half as large, then 60 columns from 20 on.
   origin.Moves({0.5, 0, 0, 0, 0.5, 0});
   origin.Moves(PointMap::Shift(-20, 0));
   origin.EndsAt(50, 60);
-  CHECK(Moved({1, 60, 20, 80, 40, 0}, origin, 1) == Rows{1, 10, 10, 20, 20, 0});
-  CHECK(Moved({1, 20, 20, 80, 40, 0}, origin, 1) == Rows{1, 0, 10, 20, 20, 0});  // two thirds
-  CHECK(Moved({1, 0, 20, 48, 40, 0}, origin, 1) == Rows{1, 0, 10, 4, 20, kDifficultBox});
-  CHECK(Moved({1, 0, 20, 48, 40, 2}, origin, 1) == Rows{1, 0, 10, 4, 20, kCrowdBox});
-  CHECK(Moved({1, 60, 20, 61, 40, 0}, origin, 1) == Rows{1, 10, 10, 10.5f, 20, kDifficultBox});
+  CHECK(Moved({1, 60, 20, 80, 40, 0}, origin, 1) == RowNumbers{1, 10, 10, 20, 20, 0});
+  CHECK(Moved({1, 20, 20, 80, 40, 0}, origin, 1) == RowNumbers{1, 0, 10, 20, 20, 0});  // two thirds
+  CHECK(Moved({1, 0, 20, 48, 40, 0}, origin, 1) == RowNumbers{1, 0, 10, 4, 20, kDifficultBox});
+  CHECK(Moved({1, 0, 20, 48, 40, 2}, origin, 1) == RowNumbers{1, 0, 10, 4, 20, kCrowdBox});
+  CHECK(Moved({1, 60, 20, 61, 40, 0}, origin, 1) == RowNumbers{1, 10, 10, 10.5f, 20, kDifficultBox});
   CHECK(Moved({1, 0, 20, 38, 40, 0, 1, 60, 20, 80, 40, 0}, origin, 2) ==
-        Rows{1, 10, 10, 20, 20, 0, -1, -1, -1, -1, -1, -1});
-  // No boxes: corners exchanged, no area, not a number. Further columns stay.
+        RowNumbers{1, 10, 10, 20, 20, 0, -1, -1, -1, -1, -1, -1});
+  // No boxes: corners exchanged, no area, not a number. Further columns are skipped.
   const float nan = std::nanf("");
   CHECK(Moved({1, 80, 20, 60, 40, 0, 1, 60, 40, 80, 40, 0, 1, nan, 20, 80, 40, 0}, origin, 3) ==
-        Rows(18, -1));
-  CHECK(Moved({1, 60, 20, 80, 40, 0, 123}, origin, 1, 7) == Rows{1, 10, 10, 20, 20, 0, 123});
+        RowNumbers(18, -1));
+  CHECK(Moved({1, 60, 20, 80, 40, 0, 123}, origin, 1, 7) == RowNumbers{1, 10, 10, 20, 20, 0});
 
-  Rows to(6);
-  CHECK(WriteBoxes(Boxes(1), Rows(7), origin, to.data())->reason ==
+  RowNumbers to(6);
+  CHECK(WriteBoxes(Boxes(1), RowNumbers(7), origin, to.data())->reason ==
         "'label' has 7 numbers, which are no boxes of 6 numbers");
-  CHECK(WriteBoxes(Boxes(1), Rows(12), origin, to.data())->reason ==
+  CHECK(WriteBoxes(Boxes(1), RowNumbers(12), origin, to.data())->reason ==
         "'label' has 2 boxes, more than the 1 of a batch");
   CHECK(Says(MessageOf([] { CheckBoxSpec(Boxes(3, 5)); }), "the label 'label' has boxes of shape"));
 }
@@ -106,7 +106,7 @@ TEST_CASE("boxes are where the pixels of their objects are, whatever the chain")
                                          augmenter.size(), {/*recolours=*/false, &origin});
       augmenter.ToImage(steps, image, {kHeight, kWidth, {0, 0, kHeight, kWidth}, 1}, &moved,
                         &scratch);
-      const Rows row = Moved({4, float(left), float(top), float(right), float(bottom), 0}, origin, 1);
+      const RowNumbers row = Moved({4, float(left), float(top), float(right), float(bottom), 0}, origin, 1);
       const Extent white = WhiteOf(moved);
       CAPTURE(c);
       CAPTURE(index);

@@ -93,7 +93,7 @@ TEST_CASE("yolo refuses lines of another form") {
   CHECK(why("10000 0.5 0.5 1 1\n") ==
         "FILE:1: the class 10000 makes more than 10000 classes; name them if there are so many");
   CHECK(why("0 0 0 1 1\n2 0.5 0.5 1 1\n", {{"classes", "(cat, dog)"}}) ==
-        "FILE:2: there is no class 2: the 2 classes are cat, dog, counted from 0");
+        "FILE:2: the class 2 has no name; the names are cat, dog, counted from 0");
 }
 
 TEST_CASE("yolo refuses wrong names and missing files") {
@@ -101,8 +101,7 @@ TEST_CASE("yolo refuses wrong names and missing files") {
   const std::string object = "1 0.5 0.5 1 1\n";
   why.dir().Write("obj.names", "cat\n");
   CHECK(why(object) ==
-        "FILE:1: there is no class 1: the 1 classes in DIR/obj.names are cat, "
-        "counted from 0");
+        "FILE:1: the class 1 has no name; the names in DIR/obj.names are cat, counted from 0");
   why.dir().Write("obj.names", "cat\ndog\n");
   CHECK(why(object, {{"classes", "(cow, cat)"}}) ==
         "FILE:1: the class 1 ('dog' by DIR/obj.names) is not one of the 2 classes (cow, cat)");

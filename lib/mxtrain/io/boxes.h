@@ -2,11 +2,12 @@
 #pragma once
 // Objects in images: a class and a box each. In labels (FieldKind::kBoxes) an object is a row of
 //
-//   class, left, top, right, bottom, ignored, ...
+//   class, left, top, right, bottom, ignored
 //
 // The box is in pixels from the upper left corner of the image as it is shown, so that the image
-// ends at (width, height); of a file, as the file says it. `ignored` is a BoxUse. Some sources have
-// a seventh number, the area of the object in pixels of the file.
+// ends at (width, height); of a file, as the file says it. `ignored` is a BoxUse. Sources may have a
+// seventh number, the area of the object in pixels of the file, negative if it is not known;
+// batches have six.
 #include <cstdint>
 #include <span>
 
@@ -28,6 +29,6 @@ struct BoxRow {
   // The row is no object but fills a batch.
   bool empty() const { return !(label >= 0); }
 };
-inline constexpr int64_t kBoxColumns = 6;  // at least
+inline constexpr int64_t kBoxColumns = 6;
 
 }  // namespace mxtrain::io

@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -61,7 +61,7 @@ struct CocoItem {
   bool crowd = false;
 };
 
-// Takes the tables out of a file while it is parsed: only they are ever in memory. `open_` is the
+// Takes the tables out of a file while it is parsed; nothing else of it is kept. `open_` is the
 // brackets around the next value.
 class CocoReader final : public FileJson::json_sax_t {
  public:

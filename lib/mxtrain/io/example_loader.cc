@@ -147,9 +147,9 @@ TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
   if (IsMask(field)) return {image[1], image[2]};
   if (field.kind == FieldKind::kBoxes) {
     CheckBoxSpec(field);
-  } else {
-    CheckPointSpec(field);
+    return {field.shape[0], kBoxColumns};
   }
+  CheckPointSpec(field);
   return field.shape;
 }
 

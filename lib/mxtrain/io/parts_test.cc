@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "mxtrain/io/internal/batch_plan.h"
 #include "mxtrain/io/internal/epoch_order.h"
@@ -111,15 +112,54 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
        }},
       {"image_folder", [] {}},
       {"image_list", [] {}},
+      {"voc",
+       [&] {
+         for (int64_t i = 0; i < kExamples; ++i) {
+           dir.Write(format("{}.xml", i),
+                     format("<annotation><object><name>{}</name><bndbox><xmin>0</xmin><ymin>0"
+                            "</ymin><xmax>{}</xmax><ymax>2</ymax></bndbox></object></annotation>",
+                            "abc"[i % 3], 0.25 * static_cast<double>(i)));
+         }
+       }},
+      {"yolo",
+       [&] {
+         for (int64_t i = 0; i < kExamples; ++i)
+           dir.Write(format("{}.txt", i), format("{} 0.5 0.5 0.{} 1\n", i % 3, 10 + i));
+       }},
+      {"coco",
+       [&] {
+         std::vector<std::string> images, objects;
+         for (int64_t i = 0; i < kExamples; ++i) {
+           images.push_back(format(R"({{"id": {}, "file_name": "{}.png"}})", i, i));
+           objects.push_back(
+               format(R"({{"image_id": {}, "category_id": {}, "bbox": [0, 0, {}, 2]}})", i, i % 3, i));
+         }
+         dir.Write("boxes.json",
+                   format(R"({{"images": [{}], "annotations": [{}], "categories": [
+                          {{"id": 0, "name": "a"}}, {{"id": 1, "name": "b"}},
+                          {{"id": 2, "name": "c"}}]}})",
+                          join(images, ", "), join(objects, ", ")));
+       }},
+      {"box_csv",
+       [&] {
+         std::string lines = "image,x1,y1,x2,y2,class\n";
+         for (int64_t i = 0; i < kExamples; ++i)
+           lines += format("{}.png,0,0,{},2,{}\n", i, i, "abc"[i % 3]);
+         dir.Write("boxes.csv", lines);
+       }},
   };
   REQUIRE_MESSAGE(writers.contains(kind), "no examples for the source " << kind);
   writers.at(kind)();
   for (int64_t i = 0; i < kExamples; ++i) {
     std::fill(image.pixels.begin(), image.pixels.end(), static_cast<uint8_t>(20 * i));
     if (kind == "image_folder") dir.Write(format("{}/{}.png", "abc"[i % 3], i), EncodePng(image));
-    if (kind == "list" || kind == "image_list") dir.Write(format("{}.png", i), EncodePng(image));
+    static const std::set<std::string> kFlat = {"list", "image_list", "voc",
+                                                "yolo", "coco",       "box_csv"};
+    if (kFlat.contains(kind)) dir.Write(format("{}.png", i), EncodePng(image));
   }
   if (kind == "csv") return {{"path", dir.path("table.csv")}, {"label_columns", "label"}};
+  if (kind == "coco") return {{"path", dir.path("boxes.json")}};
+  if (kind == "box_csv") return {{"path", dir.path("boxes.csv")}};
   if (kind == "list") return {{"path", dir.path("list.txt")}};
   return {{"path", dir.path()}};
 }
@@ -197,7 +237,7 @@ TEST_CASE("parts of every source are disjoint and complete") {
           const std::vector<int> seen = check({});
           CHECK(std::count(seen.begin(), seen.end(), 1) == size / (parts * rows) * parts * rows);
           CHECK(*std::max_element(seen.begin(), seen.end()) == 1);
-          if (!source->class_names().empty() && std::string(shuffle) == "True")
+          if (source->ClassOf(0) && std::string(shuffle) == "True")
             check({{"balanced", "True"}});
         }
       }

@@ -30,8 +30,8 @@ enum class FieldKind {
   // nearest pixel. Becomes float32 [H, W], with -1 for pixels of no class and for padding.
   kMask,
   // Labels only: the objects in the first image of the data, rows as in boxes.h. Transforms move
-  // their boxes (internal/box_labels.h). Becomes float32 [most, columns], with rows of -1 after the
-  // last object.
+  // their boxes (internal/box_labels.h). Becomes float32 [most, 6], with rows of -1 after the last
+  // object.
   kBoxes,
 };
 

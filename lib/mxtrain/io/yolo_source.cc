@@ -2,7 +2,6 @@
 #include "mxtrain/io/internal/yolo_source.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <optional>

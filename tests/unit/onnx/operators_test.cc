@@ -52,6 +52,8 @@ constexpr Refused kNotInNets[] = {
     {"multi_sum_sq", "part of training"},
     {"_contrib_box_iou", "part of detectors, which are not exported"},
     {"_contrib_box_nms", "part of detectors, which are not exported"},
+    {"PointBoxes", "part of detectors, which are not exported"},
+    {"PointBoxLoss", "a loss; it reads labels"},
 };
 bool IsInNets(const std::string& op) {
   const bool random = op.starts_with("_random_") || op.starts_with("_sample_");
