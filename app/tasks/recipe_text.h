@@ -27,7 +27,8 @@ void RequireTrunk(const RecipeChoice& choice, const std::string& what);
 // shorter one as asked for or, with 0, the longer one at most 384.
 inline constexpr int kTrunkMultiple = 32;
 io::ImageSize TrunkInput(const io::ImageSize& images, int shorter_side);
-// The section `vars`, beginning with an empty line, with no random depth, and what else the weights were trained with; "" for none.
+// The section `vars`, beginning with an empty line, with no random depth, and what else the weights
+// were trained with; "" for none.
 std::string TrunkVariables(const RecipeChoice& choice);
 // The lines of `train` that name the weights.
 std::string WeightsText(const WeightsChoice& weights);

@@ -315,9 +315,9 @@ SynthScene DrawSynthScene(uint64_t seed, size_t shapes, int64_t number, int size
   std::vector<std::pair<size_t, Extent>> drawn;
   for (int i = draws.Integer(1, 4); i > 0; --i) {
     const auto shape = static_cast<size_t>(draws.Integer(0, static_cast<int>(shapes) - 1));
-    drawn.emplace_back(shape, DrawShape(kShapes[shape], 0.14f, 0.26f, scenery.background, draws,
-                                        &scenery.canvas, &owners,
-                                        static_cast<uint8_t>(drawn.size() + 1)));
+    drawn.emplace_back(
+        shape, DrawShape(kShapes[shape], 0.14f, 0.26f, scenery.background, draws, &scenery.canvas,
+                         &owners, static_cast<uint8_t>(drawn.size() + 1)));
   }
   std::vector<int64_t> seen(drawn.size() + 1);
   scene.classes = owners;

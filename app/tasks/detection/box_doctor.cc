@@ -58,7 +58,8 @@ class Doctor {
     if (objects_ == 0)
       return {"data.train: none of the images has an object, so that there is nothing to learn"};
     flat_.TellTo(&odd, "without an area, which is not learnt");
-    beyond_.TellTo(&odd, "beyond the edges of the image; only what is inside is learnt. Were the images "
+    beyond_.TellTo(&odd,
+                   "beyond the edges of the image; only what is inside is learnt. Were the images "
                    "resized after they were labelled?");
     twice_.TellTo(&odd, "given twice, with the same class and corners");
     unknown_.TellTo(&odd, format("of a class that the net's {} outputs do not have", classes_));
@@ -76,8 +77,7 @@ class Doctor {
  private:
   void LookAt(int64_t index, bool sized) {
     const std::span<const float> rows = source_.LabelOf(index, position_, &labels_);
-    const auto columns =
-        static_cast<size_t>(source_.label_fields()[position_].shape[1]);
+    const auto columns = static_cast<size_t>(source_.label_fields()[position_].shape[1]);
     std::set<std::tuple<float, float, float, float, float>> known;
     std::optional<std::pair<int, int>> size;
     if (sized && !rows.empty()) size = SizeOf(source_, index, &image_);

@@ -55,9 +55,8 @@ BoxErrors ErrorsOf(std::span<const TrueBox> truth, std::span<const FoundBox> fou
   const auto same = [&truth](size_t i, const FoundBox& box) { return truth[i].label == box.label; };
   for (const FoundBox& box : found) {
     const auto found_class = static_cast<size_t>(box.label);
-    const auto own = Nearest(truth, box, kAt, [&](size_t i) {
-      return Counts(truth[i]) && !taken[i] && same(i, box);
-    });
+    const auto own = Nearest(
+        truth, box, kAt, [&](size_t i) { return Counts(truth[i]) && !taken[i] && same(i, box); });
     if (own) {
       ++errors.right;
       taken[*own] = seen[*own] = true;
@@ -70,9 +69,8 @@ BoxErrors ErrorsOf(std::span<const TrueBox> truth, std::span<const FoundBox> fou
       count(nothing, found_class);
       continue;
     }
-    const auto foreign = Nearest(truth, box, kAt, [&](size_t i) {
-      return Counts(truth[i]) && !same(i, box) && !seen[i];
-    });
+    const auto foreign = Nearest(
+        truth, box, kAt, [&](size_t i) { return Counts(truth[i]) && !same(i, box) && !seen[i]; });
     if (foreign) {
       ++errors.other;
       seen[*foreign] = true;

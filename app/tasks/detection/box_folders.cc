@@ -59,21 +59,21 @@ std::vector<fs::path> EntriesOf(const fs::path& folder) {
 // "instances_train2017" says train.
 io::Split SplitOfFile(const fs::path& file) {
   const std::string stem = Lower(file.stem().string());
-  for (const auto& [word, split] : {std::pair{"train", io::Split::kTrain},
-                                    std::pair{"val", io::Split::kVal},
-                                    std::pair{"test", io::Split::kTest}}) {
+  for (const auto& [word, split] :
+       {std::pair{"train", io::Split::kTrain}, std::pair{"val", io::Split::kVal},
+        std::pair{"test", io::Split::kTest}}) {
     if (stem.find(word) != std::string::npos) return split;
   }
   return io::Split::kNone;
 }
 
 std::optional<BoxData> BoxPartOf(const fs::path& root, io::Split split, const BoxData* like) {
-  for (const fs::path& folder : {root, root / "images", root / "JPEGImages", root / "annotations"}) {
+  for (const fs::path& folder :
+       {root, root / "images", root / "JPEGImages", root / "annotations"}) {
     for (const fs::path& entry : EntriesOf(folder)) {
       std::error_code broken;
       const bool is_folder = fs::is_directory(entry, broken);
-      const io::Split own =
-          is_folder ? io::SplitOf(entry.filename().string()) : SplitOfFile(entry);
+      const io::Split own = is_folder ? io::SplitOf(entry.filename().string()) : SplitOfFile(entry);
       if (own != split || (!is_folder && Lower(entry.extension().string()) != ".json")) continue;
       if (auto data = Open(entry, like)) return data;
     }
@@ -126,15 +126,16 @@ class BoxFolders final : public Recipe {
     text += TextLine("    classes: " + ListText(train_.source->class_names()),
                      "in the order of their numbers");
     text += "    shuffle: true\n    transforms:\n";
-    text += TextLine(format("      - random_resized_crop: {{size: [{}, {}], area: [0.4, 1]}}",
-                            height_, width_),
-                     "boxes move along");
+    text += TextLine(
+        format("      - random_resized_crop: {{size: [{}, {}], area: [0.4, 1]}}", height_, width_),
+        "boxes move along");
     text += TextLine("      - flip", "remove it if left and right differ in meaning");
     text += format("      - brightness: 0.3\n      - contrast: 0.3\n      - {}\n  val:\n", pixels);
-    text += val_ ? Lines(*val_)
-                 : TextLine(format("    split: {}", kBoxHoldout), "fraction held out for validation");
-    text += format("    transforms:\n      - resize: [{}, {}]\n      - {}\n", height_, width_,
-                   pixels);
+    text +=
+        val_ ? Lines(*val_)
+             : TextLine(format("    split: {}", kBoxHoldout), "fraction held out for validation");
+    text +=
+        format("    transforms:\n      - resize: [{}, {}]\n      - {}\n", height_, width_, pixels);
     text += format("\ntrain:\n  epochs: {}\n", epochs_);
     if (weighted) text += WeightsText(*choice_.weights);
     text += "  optimizer: {name: adamw, lr: 0.003, weight_decay: 0.01}\n";
@@ -160,9 +161,9 @@ class BoxFolders final : public Recipe {
     return format(
         "{}: boxes of {} classes ({}), {} in {} images; {} to train on, {} to validate{}\n"
         "net input 3x{}x{}, batches of {}, {} epochs\n",
-        choice_.file, train_.source->class_names().size(), train_.kind,
-        Counted(objects_, "object"), train_.source->size(), train_images_, val_images_,
-        val_ ? "" : " (a fifth, held out)", height_, width_, batch_, epochs_);
+        choice_.file, train_.source->class_names().size(), train_.kind, Counted(objects_, "object"),
+        train_.source->size(), train_images_, val_images_, val_ ? "" : " (a fifth, held out)",
+        height_, width_, batch_, epochs_);
   }
 
   std::string Advice() const override {

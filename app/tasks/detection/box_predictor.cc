@@ -15,7 +15,9 @@ class BoxPrediction final : public HeadPrediction {
  public:
   BoxPrediction(std::span<const float> rows, const Example& example, double least_score,
                 const ClassNames& names)
-      : rows_(rows), names_(names), height_(example.origin().height()),
+      : rows_(rows),
+        names_(names),
+        height_(example.origin().height()),
         width_(example.origin().width()) {
     for (const FoundBox& box : BoxesInFile(rows, example)) {
       if (box.score >= least_score) boxes_.push_back(box);

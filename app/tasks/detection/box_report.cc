@@ -202,11 +202,11 @@ std::string BoxReport::Text(int worst, bool /*several*/) const {
 std::string BoxReport::CsvLines(bool with_head) const {
   std::string lines;
   for (const Row& row : rows_)
-    lines += format("{}{},{},{},{},{},{},{}\n",
-                    with_head ? report::QuoteCsv(report::ListedName(head().name)) + "," : "",
-                    report::QuoteCsv(report::ListedName(row.name)), CellOf(row.ap),
-                    CellOf(row.ap50), row.objects, CellOf(row.score), CellOf(row.precision),
-                    CellOf(row.recall));
+    lines +=
+        format("{}{},{},{},{},{},{},{}\n",
+               with_head ? report::QuoteCsv(report::ListedName(head().name)) + "," : "",
+               report::QuoteCsv(report::ListedName(row.name)), CellOf(row.ap), CellOf(row.ap50),
+               row.objects, CellOf(row.score), CellOf(row.precision), CellOf(row.recall));
   return lines;
 }
 

@@ -17,7 +17,7 @@ class BoxReport final : public Report {
   struct Row {
     std::string name;
     int64_t objects = 0;
-    double ap = 0, ap50 = 0;                     // NaN for a class without objects
+    double ap = 0, ap50 = 0;                      // NaN for a class without objects
     double score = 0, precision = 0, recall = 0;  // where F1 is best, at an IoU of 0.5
   };
 
@@ -34,9 +34,7 @@ class BoxReport final : public Report {
   void Finish() override;
   bool empty() const override { return images_.empty(); }
   std::string Text(int worst, bool several) const override;
-  std::string CsvHeader() const override {
-    return "class,ap,ap50,objects,score,precision,recall";
-  }
+  std::string CsvHeader() const override { return "class,ap,ap50,objects,score,precision,recall"; }
   std::string CsvLines(bool with_head) const override;
   // "boxes", or "boxes" by head.
   void AddTo(Json* result, int worst, bool several) const override;

@@ -34,7 +34,8 @@ class DetectionTask final : public Task {
     const std::vector<io::FieldSpec>& fields = training.label_fields();
     // One label may have another name than the net's.
     const auto field = std::ranges::find_if(fields, [this, &fields](const io::FieldSpec& spec) {
-      return (fields.size() == 1 || spec.name == head().label) && spec.kind == io::FieldKind::kBoxes;
+      return (fields.size() == 1 || spec.name == head().label) &&
+             spec.kind == io::FieldKind::kBoxes;
     });
     if (field == fields.end()) return {};
     return OddBoxes(training, static_cast<size_t>(field - fields.begin()), head().box_classes);

@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostMasks = 200;  // that are read
-constexpr size_t kMostColours = 64;  // of masks in colours
+constexpr int64_t kMostMasks = 200;      // that are read
+constexpr size_t kMostColours = 64;      // of masks in colours
 constexpr int64_t kSeenImages = 20'000;  // in all epochs
 constexpr double kMaskHoldout = 0.2;
 
@@ -386,8 +386,8 @@ class MaskFolders final : public Recipe {
     text += TextLine("    mask_classes: " + ListText(folder_.classes),
                      folder_.named ? "" : "give them their names");
     if (!folder_.colours.empty())
-      text +=
-          TextLine("    mask_colours: " + ListText(folder_.colours), "of the classes, in this order");
+      text += TextLine("    mask_colours: " + ListText(folder_.colours),
+                       "of the classes, in this order");
     if (!folder_.ignored.empty())
       text += TextLine("    mask_ignore: " + ListText(folder_.ignored), "numbers beyond the names");
     if (folder_.ignored.empty() && folder_.colours.empty())

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/tasks/scored_classes.h"
 #include "app/tasks/class_colours.h"
+#include "app/tasks/scored_classes.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/source.h"
 

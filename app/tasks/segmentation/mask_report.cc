@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "app/report/output.h"
-#include "app/tasks/prediction.h"
 #include "app/tasks/class_colours.h"
+#include "app/tasks/prediction.h"
 #include "app/tasks/side_by_side.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"

@@ -22,7 +22,8 @@ class BoxFiles final : public Source {
     warnings_ = std::move(table_.warnings);
     losses_ = std::move(table_.losses);
     size_t most = 1;
-    for (size_t i = 0; i < table_.ends.size(); ++i) most = std::max(most, table_.ends[i] - First(i));
+    for (size_t i = 0; i < table_.ends.size(); ++i)
+      most = std::max(most, table_.ends[i] - First(i));
     label_fields_ = {
         {"label", FieldKind::kBoxes, TShape{static_cast<int64_t>(most), table_.columns}}};
   }
@@ -38,7 +39,8 @@ class BoxFiles final : public Source {
   }
   std::span<const float> LabelOf(int64_t index, size_t, Sample*) const override {
     const auto i = static_cast<size_t>(index), columns = static_cast<size_t>(table_.columns);
-    return std::span(table_.rows).subspan(First(i) * columns, (table_.ends[i] - First(i)) * columns);
+    return std::span(table_.rows)
+        .subspan(First(i) * columns, (table_.ends[i] - First(i)) * columns);
   }
   std::string Name(int64_t index) const override { return FileOf(index); }
   std::string FileOf(int64_t index) const override {
@@ -117,8 +119,7 @@ NameNumbers NumberNames(const std::vector<std::string>& names,
   return result;
 }
 
-std::optional<AnnotatedFolder> FindAnnotations(const std::string& path,
-                                               const std::string& ending) {
+std::optional<AnnotatedFolder> FindAnnotations(const std::string& path, const std::string& ending) {
   static const std::vector<std::string> kImageNames = {"images", "jpegimages", "image", "imgs"},
                                         kFileNames = {"annotations", "labels", "annotation",
                                                       "xmls",        "xml",    "label"};

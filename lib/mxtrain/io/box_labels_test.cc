@@ -20,7 +20,8 @@ FieldSpec Boxes(int64_t most, int64_t columns = kBoxColumns) {
   return {"label", FieldKind::kBoxes, TShape{most, columns}};
 }
 
-RowNumbers Moved(const RowNumbers& rows, const ImageOrigin& origin, int64_t most, int64_t columns = 6) {
+RowNumbers Moved(const RowNumbers& rows, const ImageOrigin& origin, int64_t most,
+                 int64_t columns = 6) {
   RowNumbers to(static_cast<size_t>(most * kBoxColumns), 77);
   REQUIRE_FALSE(WriteBoxes(Boxes(most, columns), rows, origin, to.data()));
   return to;
@@ -59,7 +60,8 @@ TEST_CASE("boxes that are cut, dropped and no longer learnt") {
   CHECK(Moved({1, 20, 20, 80, 40, 0}, origin, 1) == RowNumbers{1, 0, 10, 20, 20, 0});  // two thirds
   CHECK(Moved({1, 0, 20, 48, 40, 0}, origin, 1) == RowNumbers{1, 0, 10, 4, 20, kDifficultBox});
   CHECK(Moved({1, 0, 20, 48, 40, 2}, origin, 1) == RowNumbers{1, 0, 10, 4, 20, kCrowdBox});
-  CHECK(Moved({1, 60, 20, 61, 40, 0}, origin, 1) == RowNumbers{1, 10, 10, 10.5f, 20, kDifficultBox});
+  CHECK(Moved({1, 60, 20, 61, 40, 0}, origin, 1) ==
+        RowNumbers{1, 10, 10, 10.5f, 20, kDifficultBox});
   CHECK(Moved({1, 0, 20, 38, 40, 0, 1, 60, 20, 80, 40, 0}, origin, 2) ==
         RowNumbers{1, 10, 10, 20, 20, 0, -1, -1, -1, -1, -1, -1});
   // No boxes: corners exchanged, no area, not a number. Further columns are skipped.
@@ -106,12 +108,14 @@ TEST_CASE("boxes are where the pixels of their objects are, whatever the chain")
                                          augmenter.size(), {/*recolours=*/false, &origin});
       augmenter.ToImage(steps, image, {kHeight, kWidth, {0, 0, kHeight, kWidth}, 1}, &moved,
                         &scratch);
-      const RowNumbers row = Moved({4, float(left), float(top), float(right), float(bottom), 0}, origin, 1);
+      const RowNumbers row =
+          Moved({4, float(left), float(top), float(right), float(bottom), 0}, origin, 1);
       const Extent white = WhiteOf(moved);
       CAPTURE(c);
       CAPTURE(index);
       if (white.right < 0) {
-        CHECK((row[0] < 0 || row[5] == kDifficultBox || row[3] - row[1] < 2 || row[4] - row[2] < 2));
+        CHECK(
+            (row[0] < 0 || row[5] == kDifficultBox || row[3] - row[1] < 2 || row[4] - row[2] < 2));
         continue;
       }
       ++compared;

@@ -5,8 +5,8 @@
 //   class, left, top, right, bottom, ignored
 //
 // The box is in pixels from the upper left corner of the image as it is shown, so that the image
-// ends at (width, height); of a file, as the file says it. `ignored` is a BoxUse. Sources may have a
-// seventh number, the area of the object in pixels of the file, negative if it is not known;
+// ends at (width, height); of a file, as the file says it. `ignored` is a BoxUse. Sources may have
+// a seventh number, the area of the object in pixels of the file, negative if it is not known;
 // batches have six.
 #include <cstdint>
 #include <span>

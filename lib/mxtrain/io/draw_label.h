@@ -14,8 +14,8 @@ namespace mxtrain::io {
 MXTRAIN_API void DrawLabel(const std::string& text, Image* image);
 
 // Draws the outline of a box, in pixels from the upper left corner, and a text on a band of its
-// colour above it, or inside where there is no room above. *image becomes RGB. Lines and letters are
-// as large as the image makes them legible; what lies outside of the image is not drawn.
+// colour above it, or inside where there is no room above. *image becomes RGB. Lines and letters
+// are as large as the image makes them legible; what lies outside of the image is not drawn.
 MXTRAIN_API void DrawBox(double left, double top, double right, double bottom, const Rgb& colour,
                          const std::string& text, Image* image);
 

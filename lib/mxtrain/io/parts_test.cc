@@ -131,14 +131,13 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
          std::vector<std::string> images, objects;
          for (int64_t i = 0; i < kExamples; ++i) {
            images.push_back(format(R"({{"id": {}, "file_name": "{}.png"}})", i, i));
-           objects.push_back(
-               format(R"({{"image_id": {}, "category_id": {}, "bbox": [0, 0, {}, 2]}})", i, i % 3, i));
+           objects.push_back(format(
+               R"({{"image_id": {}, "category_id": {}, "bbox": [0, 0, {}, 2]}})", i, i % 3, i));
          }
-         dir.Write("boxes.json",
-                   format(R"({{"images": [{}], "annotations": [{}], "categories": [
+         dir.Write("boxes.json", format(R"({{"images": [{}], "annotations": [{}], "categories": [
                           {{"id": 0, "name": "a"}}, {{"id": 1, "name": "b"}},
                           {{"id": 2, "name": "c"}}]}})",
-                          join(images, ", "), join(objects, ", ")));
+                                        join(images, ", "), join(objects, ", ")));
        }},
       {"box_csv",
        [&] {
@@ -237,8 +236,7 @@ TEST_CASE("parts of every source are disjoint and complete") {
           const std::vector<int> seen = check({});
           CHECK(std::count(seen.begin(), seen.end(), 1) == size / (parts * rows) * parts * rows);
           CHECK(*std::max_element(seen.begin(), seen.end()) == 1);
-          if (source->ClassOf(0) && std::string(shuffle) == "True")
-            check({{"balanced", "True"}});
+          if (source->ClassOf(0) && std::string(shuffle) == "True") check({{"balanced", "True"}});
         }
       }
     }

@@ -70,7 +70,8 @@ std::set<std::string> NamesOfSet(const std::string& file) {
   const std::string text = PlainText(ReadFile(file, kMostSetBytes), file);
   ForEachLine(text, [&names](std::string_view line, int64_t) {
     const size_t blank = line.find_first_of(" \t");
-    const bool absent = blank != std::string_view::npos && Trim(line.substr(blank), kBlanks) == "-1";
+    const bool absent =
+        blank != std::string_view::npos && Trim(line.substr(blank), kBlanks) == "-1";
     if (!absent) names.emplace(line.substr(0, blank));
   });
   return names;

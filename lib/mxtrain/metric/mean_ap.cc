@@ -52,8 +52,8 @@ class MeanAp final : public Metric {
     }
     value_.reset();
     for (int64_t i = 0; i < count; ++i) {
-      AddRows(label.dptr<float>() + i * truth[1] * truth[2], truth[1], truth[2], kTruthColumns);
-      AddRows(pred.dptr<float>() + i * found[1] * found[2], found[1], found[2], kFoundColumns);
+      AddBoxes(label.dptr<float>() + i * truth[1] * truth[2], truth[1], truth[2], kTruthColumns);
+      AddBoxes(pred.dptr<float>() + i * found[1] * found[2], found[1], found[2], kFoundColumns);
     }
   }
   std::vector<double> Sums() const override { return numbers_; }
@@ -72,7 +72,7 @@ class MeanAp final : public Metric {
   static constexpr int64_t kTruthColumns = 6, kFoundColumns = 6;
 
   // Their number, then the rows that are boxes.
-  void AddRows(const float* rows, int64_t count, int64_t columns, int64_t kept) {
+  void AddBoxes(const float* rows, int64_t count, int64_t columns, int64_t kept) {
     const size_t place = numbers_.size();
     numbers_.push_back(0);
     for (int64_t i = 0; i < count; ++i, rows += columns) {
@@ -105,11 +105,9 @@ class MeanAp final : public Metric {
         [&](bool is_truth, const double* row) {
           const int label = static_cast<int>(row[0]);
           if (is_truth) {
-            truth.push_back(
-                {label, row[1], row[2], row[3], row[4], -1, row[5] == 2, row[5] == 1});
+            truth.push_back({label, row[1], row[2], row[3], row[4], -1, row[5] == 2, row[5] == 1});
           } else {
-            found.push_back(
-                {label, static_cast<float>(row[1]), row[2], row[3], row[4], row[5]});
+            found.push_back({label, static_cast<float>(row[1]), row[2], row[3], row[4], row[5]});
           }
         },
         [&] {

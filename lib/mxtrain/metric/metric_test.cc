@@ -416,18 +416,18 @@ TEST_CASE("merged states have the value of all examples") {
       classes({kRows}, Labels(kRows, kClasses, 0.9));
   const Host marks({kRows, kClasses}, Labels(kRows * kClasses, 2, 1.9));
   const Host objects = BoxesOf(kRows, 4, 6, {0}), found = BoxesOf(kRows, 5, 6, {0.1f, 0.9f, 0.5f});
-  const std::set<std::string> counting = {"accuracy",      "top_k",    "f1",
-                                          "multilabel_accuracy", "auc", "multilabel_f1",
-                                          "mean_iou",      "mean_ap"};
+  const std::set<std::string> counting = {
+      "accuracy", "top_k",         "f1",       "multilabel_accuracy",
+      "auc",      "multilabel_f1", "mean_iou", "mean_ap"};
   for (const std::string& name : Metric::Names()) {
     const bool by_class = name == "accuracy" || name == "top_k" || name == "cross_entropy" ||
                           name == "perplexity" || name == "f1" || name == "auc" ||
                           name == "mean_iou";
     const bool of_boxes = name == "mean_ap";
-    const Host& label = of_boxes                             ? objects
-                        : by_class                           ? classes
+    const Host& label = of_boxes                          ? objects
+                        : by_class                        ? classes
                         : name.starts_with("multilabel_") ? marks
-                                                             : numbers;
+                                                          : numbers;
     const Kwargs kwargs = name == "top_k" ? Kwargs{{"k", "2"}} : Kwargs{};
     const auto add = [&](Metric* metric, int begin, int end) {
       const Host label_rows = RowsOf(label, begin, end),
@@ -490,10 +490,10 @@ TEST_CASE("a merged r2 of labels far from zero keeps its digits") {
 TEST_CASE("mean_ap is COCO's of the boxes of all images") {
   // An object that is found at IoU 0.81 behind a box of nothing, one that is missed, one that does
   // not count.
-  const Host objects({2, 2, 6}, {0, 0, 0, 10, 10, 0, -1, -1, -1, -1, -1, -1,  //
-                                 0, 20, 0, 30, 10, 0, 1, 0, 0, 5, 5, 1}),
-      found({2, 2, 6}, {0, 0.6f, 0, 0, 9, 9, -1, -1, -1, -1, -1, -1,  //
-                        0, 0.9f, 50, 0, 60, 10, 1, 0.8f, 0, 0, 5, 5});
+  const Host objects({2, 2, 6}, {0, 0,  0, 10, 10, 0, -1, -1, -1, -1, -1, -1,  //
+                                 0, 20, 0, 30, 10, 0, 1,  0,  0,  5,  5,  1}),
+      found({2, 2, 6}, {0, 0.6f, 0,  0, 9,  9,  -1, -1,   -1, -1, -1, -1,  //
+                        0, 0.9f, 50, 0, 60, 10, 1,  0.8f, 0,  0,  5,  5});
   const auto value = [&](const Kwargs& kwargs) {
     return ValueOf(*Metric::Create("mean_ap", kwargs), objects, found, 2);
   };
@@ -504,9 +504,9 @@ TEST_CASE("mean_ap is COCO's of the boxes of all images") {
   CHECK(Metric::Create("map", {{"iou", "0.75"}})->name() == "mean_ap_75");
   const auto metric = Metric::Create("mean_ap");
   CHECK_THROWS_WITH_AS(ValueOf(*metric, Host({2}, {0, 1}), found, 2),
-                       doctest::Contains("metric mean_ap: labels [2] and output [2, 2, 6]"),
-                       Error);
-  for (const char* const state : {"mean_ap 1", "mean_ap -1", "mean_ap 0.5", "mean_ap 0", "mean_ap nan"})
+                       doctest::Contains("metric mean_ap: labels [2] and output [2, 2, 6]"), Error);
+  for (const char* const state :
+       {"mean_ap 1", "mean_ap -1", "mean_ap 0.5", "mean_ap 0", "mean_ap nan"})
     CHECK_THROWS_AS(metric->RestoreState(state), Error);
 }
 

@@ -5,9 +5,8 @@ namespace mxtrain {
 
 void CheckStrides(const TShape& strides, const std::string& who) {
   const bool positive =
-      strides.has_rank() && std::all_of(strides.begin(), strides.end(), [](int64_t s) {
-        return s >= 1 && s <= (1 << 20);
-      });
+      strides.has_rank() && std::all_of(strides.begin(), strides.end(),
+                                        [](int64_t s) { return s >= 1 && s <= (1 << 20); });
   if (positive && strides.ndim() >= 1 && strides.ndim() <= kMostPointLevels) return;
   Throw(ErrorKind::kConfig, "{}: strides = {}: expected one to {} positive numbers, one per level",
         who, strides.ToTuple(), kMostPointLevels);

@@ -59,8 +59,8 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses,
         losses.heads(), [](const LossReport::Head& h) { return h.label.empty(); });
     if (spec.output.empty() && no_loss_has_a_label && !beside.empty())
       spec.output = symbol.ListOutputs()[static_cast<size_t>(beside.begin()->first)];
-    if (const auto found = spec.output.empty() ? beside.end()
-                                               : beside.find(FindOutput(symbol, spec.output));
+    if (const auto found =
+            spec.output.empty() ? beside.end() : beside.find(FindOutput(symbol, spec.output));
         found != beside.end() && spec.label.empty())
       spec.label = found->second;
     for (const LossReport::Head& h : losses.heads()) {

@@ -6,8 +6,8 @@
 // learnt of; rows with a negative class are no objects. Ignores the head gradient, as all losses.
 //
 // Which points are to find an object depends on what the net says (task-aligned assignment, Feng et
-// al. 2021, "TOOD", arXiv 2108.07755): candidates are the points in its box, or within half a stride
-// of its centre; of those the `candidates` best by
+// al. 2021, "TOOD", arXiv 2108.07755): candidates are the points in its box, or within half a
+// stride of its centre; of those the `candidates` best by
 //   t = p^score_power u^overlap_power,
 // p the score of its class and u the intersection over union of the proposed box with its own. A
 // point that several objects want is of the one with the largest u. The target of the score is

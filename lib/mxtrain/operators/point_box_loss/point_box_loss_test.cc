@@ -35,8 +35,8 @@ Real Iou(const Box& a, const Box& b) {
 Real Giou(const Box& a, const Box& b) {
   const Real together = a.Area() + b.Area() - Common(a, b);
   const Real hull = Box{std::min(a.left, b.left), std::min(a.top, b.top),
-                          std::max(a.right, b.right), std::max(a.bottom, b.bottom)}
-                          .Area();
+                        std::max(a.right, b.right), std::max(a.bottom, b.bottom)}
+                        .Area();
   return Iou(a, b) - (hull - together) / hull;
 }
 
@@ -49,21 +49,27 @@ struct Object {
 // The points of one image, by the definition in the header, with maps as lists of points.
 class Image {
  public:
-  Image(const Settings& settings, const Arrays& in, const std::vector<TShape>& shapes, int64_t image)
+  Image(const Settings& settings, const Arrays& in, const std::vector<TShape>& shapes,
+        int64_t image)
       : settings_(settings), classes_(static_cast<size_t>(shapes[0][1])) {
     const size_t levels = settings.strides.size();
     for (size_t l = 0; l < levels; ++l) {
       const int64_t h = shapes[l][2], w = shapes[l][3];
       for (int64_t y = 0; y < h; ++y) {
         for (int64_t x = 0; x < w; ++x) {
-          Point p{settings.strides[l], (static_cast<double>(x) + 0.5) * settings.strides[l],
-                  (static_cast<double>(y) + 0.5) * settings.strides[l], {}, {}, l,
+          Point p{settings.strides[l],
+                  (static_cast<double>(x) + 0.5) * settings.strides[l],
+                  (static_cast<double>(y) + 0.5) * settings.strides[l],
+                  {},
+                  {},
+                  l,
                   static_cast<size_t>(y * w + x)};
           for (int64_t k = 0; k < shapes[0][1]; ++k)
             p.score.push_back(
                 in[l][static_cast<size_t>(((image * shapes[0][1] + k) * h + y) * w + x)]);
           for (int64_t k = 0; k < 4; ++k)
-            p.side.push_back(in[levels + l][static_cast<size_t>(((image * 4 + k) * h + y) * w + x)]);
+            p.side.push_back(
+                in[levels + l][static_cast<size_t>(((image * 4 + k) * h + y) * w + x)]);
           points.push_back(p);
         }
       }
@@ -159,10 +165,11 @@ class Image {
       }
     }
     for (Point& p : points) {
-      p.ignored = p.object < 0 && std::any_of(objects_.begin(), objects_.end(), [&p](const Object& o) {
-                    return !o.learnt && p.x >= o.box.left && p.x <= o.box.right &&
-                           p.y >= o.box.top && p.y <= o.box.bottom;
-                  });
+      p.ignored =
+          p.object < 0 && std::any_of(objects_.begin(), objects_.end(), [&p](const Object& o) {
+            return !o.learnt && p.x >= o.box.left && p.x <= o.box.right && p.y >= o.box.top &&
+                   p.y <= o.box.bottom;
+          });
     }
   }
 
@@ -236,11 +243,11 @@ void Examine(const std::string& name, const Settings& settings, const std::vecto
 
 // Of two images of 32x24 with up to three objects each: a large one with a small one in it, two
 // that overlap, one smaller than the distance of points, one that nothing is learnt of, no objects.
-const Values kTwoImages = {1, 2.3,  1.1, 21.7, 19.2, 0, 0, 7.9,  6.2, 15.6, 14.3, 0,
-                           2, 26.1, 3.3, 27.9, 5.2,  0, 0, 12.2, 5.1, 30.3, 22.4, 1,
+const Values kTwoImages = {1, 2.3,  1.1, 21.7, 19.2, 0, 0,  7.9,  6.2, 15.6, 14.3, 0,
+                           2, 26.1, 3.3, 27.9, 5.2,  0, 0,  12.2, 5.1, 30.3, 22.4, 1,
                            2, 3.1,  2.2, 13.7, 12.9, 0, -1, -1,   -1,  -1,   -1,   -1};
-const std::vector<TShape> kTwoLevels = {{2, 3, 6, 8}, {2, 3, 3, 4}, {2, 4, 6, 8}, {2, 4, 3, 4},
-                                        {2, 3, 6}};
+const std::vector<TShape> kTwoLevels = {
+    {2, 3, 6, 8}, {2, 3, 3, 4}, {2, 4, 6, 8}, {2, 4, 3, 4}, {2, 3, 6}};
 
 }  // namespace
 
@@ -249,13 +256,14 @@ TEST_CASE("PointBoxLoss") {
   Examine("two images", usual, kTwoLevels, kTwoImages);
   Examine("few candidates", {.strides = {4, 8}, .candidates = 2}, kTwoLevels, kTwoImages,
           {{"candidates", "2"}});
-  Examine("other powers",
-          {.strides = {4, 8}, .score_power = 0.5, .overlap_power = 2, .gamma = 1.5, .box_weight = 5},
-          kTwoLevels, kTwoImages,
-          {{"score_power", "0.5"},
-           {"overlap_power", "2"},
-           {"focal_gamma", "1.5"},
-           {"box_weight", "5"}});
+  Examine(
+      "other powers",
+      {.strides = {4, 8}, .score_power = 0.5, .overlap_power = 2, .gamma = 1.5, .box_weight = 5},
+      kTwoLevels, kTwoImages,
+      {{"score_power", "0.5"},
+       {"overlap_power", "2"},
+       {"focal_gamma", "1.5"},
+       {"box_weight", "5"}});
   Examine("cross-entropy, scaled", {.strides = {4, 8}, .gamma = 0, .scale = 0.25}, kTwoLevels,
           kTwoImages, {{"focal_gamma", "0"}, {"grad_scale", "0.25"}});
   Examine("the best overlap, whatever the score", {.strides = {4, 8}, .score_power = 0}, kTwoLevels,
@@ -286,8 +294,7 @@ TEST_CASE("PointBoxLoss: shapes") {
   CHECK(op->InferShape(&in, &out, &aux));
   CHECK(in[2] == TShape{2, 4, 4, 4});
   in[4] = {2, 7, 5};
-  CHECK(Says(MessageOf([&] { op->InferShape(&in, &out, &aux); }),
-             "PointBoxLoss: label has shape"));
+  CHECK(Says(MessageOf([&] { op->InferShape(&in, &out, &aux); }), "PointBoxLoss: label has shape"));
 }
 
 }  // namespace mxtrain::test

@@ -27,9 +27,12 @@ struct ProposeBox {
       if (other > score) score = other, best = k;
     }
     const Corners<C> box = maps.Box(image, at);
-    const C row[PointBoxesProperty::kColumns] = {
-        static_cast<C>(best), vector_math::Sigmoid(score), box.left, box.top, box.right,
-        box.bottom};
+    const C row[PointBoxesProperty::kColumns] = {static_cast<C>(best),
+                                                 vector_math::Sigmoid(score),
+                                                 box.left,
+                                                 box.top,
+                                                 box.right,
+                                                 box.bottom};
     for (int64_t k = 0; k < PointBoxesProperty::kColumns; ++k)
       Assign(req, out, i * PointBoxesProperty::kColumns + k, row[k]);
   }

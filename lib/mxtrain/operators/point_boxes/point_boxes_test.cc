@@ -32,8 +32,8 @@ Arrays Proposed(const Arrays& in, const std::vector<TShape>& shapes, const Value
             return strides[l] * std::exp(at(levels + l, 4, side, y, x));
           };
           const double score = 1 / (1 + std::exp(-at(l, classes, best, y, x)));
-          const Values row = {static_cast<double>(best), score,       px - far(0), py - far(1),
-                              px + far(2),               py + far(3)};
+          const Values row = {
+              static_cast<double>(best), score, px - far(0), py - far(1), px + far(2), py + far(3)};
           rows.insert(rows.end(), row.begin(), row.end());
         }
       }
@@ -65,9 +65,9 @@ void ExaminePointBoxes(const std::vector<TShape>& shapes, const std::string& tex
 TEST_CASE("PointBoxes") {
   ExaminePointBoxes({{2, 3, 3, 5}, {2, 4, 3, 5}}, "(8,)", {8});
   ExaminePointBoxes({{1, 1, 1, 1}, {1, 4, 1, 1}}, "(1,)", {1});
-  ExaminePointBoxes({{2, 2, 4, 3}, {2, 2, 2, 2}, {2, 2, 1, 1}, {2, 4, 4, 3}, {2, 4, 2, 2},
-                     {2, 4, 1, 1}},
-                    "(4, 8, 16)", {4, 8, 16});
+  ExaminePointBoxes(
+      {{2, 2, 4, 3}, {2, 2, 2, 2}, {2, 2, 1, 1}, {2, 4, 4, 3}, {2, 4, 2, 2}, {2, 4, 1, 1}},
+      "(4, 8, 16)", {4, 8, 16});
   ExaminePointBoxes({{0, 2, 4, 3}, {0, 4, 4, 3}}, "(4,)", {4});
 }
 
@@ -87,8 +87,9 @@ TEST_CASE("PointBoxes: maps that do not fit") {
   CHECK(Says(message({2, 3, 4, 5}, {2, 4, 4, 6}), "has shape"));
   CHECK(Says(message({2, 0, 4, 5}, {2, 4, 4, 5}), "the scores are of no class"));
   for (const char* const strides : {"(0,)", "()", "(8, -1)", "(1,1,1,1,1,1,1,1,1)"}) {
-    const std::string text =
-        MessageOf([&] { (void)TestRegistry().Create("PointBoxes", {{"strides", strides}}); });
+    const std::string text = MessageOf([&] {
+      (void)TestRegistry().Create("PointBoxes", {{"strides", strides}});
+    });
     CHECK(Says(text, "expected one to 8 positive numbers, one per level"));
   }
 }
