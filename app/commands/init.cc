@@ -66,7 +66,7 @@ class Init final : public Command {
         .Option("--size", &size_,
                 "edge length of the net's input in pixels; default: chosen from the images, with "
                 "--net from the net")
-        .Within(16, 512);
+        .Within(16, 2048);
     arguments
         .Option("--task", &task_,
                 format("what is learned from it: {}; default: told by what lies in the folder",

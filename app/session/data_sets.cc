@@ -59,6 +59,7 @@ std::optional<int64_t> DataSets::CountClasses() {
   if (c.label == "image") return std::nullopt;
   std::vector<std::string> named;
   if (c.label == "mask") params::Parse(c.Param("mask_classes"), &named);
+  if (c.label.empty() || c.label == "given") params::Parse(c.Param("classes"), &named);
   if (!named.empty()) return std::ssize(named);  // `plan` needs no data
   int64_t classes = 0;
   const io::SourceKind* const kind = io::Sources().Find(c.source);

@@ -24,20 +24,24 @@ bool IsOf(const Node& node, std::string_view type) {
   return node.op && node.op->TypeString() == type;
 }
 
-// Says of an output whether it is what box_nms keeps of rows of class, score and box, perhaps the
-// first of them; and of how many classes, if PointBoxes made them of convolutions.
+// Says of an output whether it is rows of class, score and box: those of PointBoxes, or what box_nms
+// keeps of such, perhaps the first of them; and of how many classes, if PointBoxes made them of
+// convolutions.
 void RecognizeBoxes(const Graph& graph, size_t output, Head* head) {
   if (!head->shape.has_rank() || head->shape.ndim() != 3 || head->shape[2] != 6) return;
   const Node* node = &graph.nodes[static_cast<size_t>(graph.heads[output].node)];
   while (IsOf(*node, "BlockGrad") || IsOf(*node, "slice") || IsOf(*node, "slice_axis"))
     node = &InputOf(graph, *node);
-  if (!IsOf(*node, "_contrib_box_nms")) return;
-  head->gives_boxes =
-      ParamOf(*node->op, "id_index") == "0" && ParamOf(*node->op, "score_index") == "1" &&
-      ParamOf(*node->op, "coord_start") == "2" && ParamOf(*node->op, "out_format") == "corner";
-  const Node& proposals = InputOf(graph, *node);
-  if (!IsOf(proposals, "PointBoxes")) return;
-  const Node& scores = InputOf(graph, proposals);
+  const Node* proposals = node;
+  if (IsOf(*node, "_contrib_box_nms")) {
+    head->gives_boxes =
+        ParamOf(*node->op, "id_index") == "0" && ParamOf(*node->op, "score_index") == "1" &&
+        ParamOf(*node->op, "coord_start") == "2" && ParamOf(*node->op, "out_format") == "corner";
+    proposals = &InputOf(graph, *node);
+  }
+  if (!IsOf(*proposals, "PointBoxes")) return;
+  if (proposals == node) head->gives_boxes = true;
+  const Node& scores = InputOf(graph, *proposals);
   if (IsOf(scores, "Convolution"))
     params::Parse(ParamOf(*scores.op, "num_filter"), &head->box_classes);
 }

@@ -30,7 +30,7 @@ struct Head {
                                          // cannot be inferred
   TShape label_shape;                    // as `shape`
   std::vector<TShape> inputs;            // of the net's inputs, as `shape`
-  // The rows that box_nms keeps, of class, score, left, top, right, bottom.
+  // Rows of class, score, left, top, right, bottom: of PointBoxes, or what box_nms keeps of them.
   bool gives_boxes = false;
   int64_t box_classes = 0;  // of those; 0: not known
   LabelFacts facts;

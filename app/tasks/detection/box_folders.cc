@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 
+#include "app/config/document.h"
 #include "app/tasks/recipe_text.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/source_factory.h"
@@ -33,14 +36,14 @@ bool HasBoxes(const io::Source& source) {
   });
 }
 
-// Nothing if it is not certainly such data. `like`: what was found in the training data.
-std::optional<BoxData> Open(const fs::path& path, const BoxData* like = nullptr) {
+// Nothing if it is not certainly such data. `classes`: their names, if they are known.
+std::optional<BoxData> Open(const fs::path& path, const std::vector<std::string>& classes) {
   const io::RecognizedSource found = io::RecognizeSource(path.string(), "");
   if (!found.kind || !found.recognition.certain || found.kind->is_table) return std::nullopt;
   BoxData data{found.kind->name, path.string(), found.recognition.params, nullptr};
   Kwargs params = data.params;
-  if (like && found.kind->Parameter("classes"))
-    params.emplace_back("classes", params::Print(like->source->class_names()));
+  if (!classes.empty() && found.kind->Parameter("classes"))
+    params.emplace_back("classes", params::Print(classes));
   data.source = io::MakeSource(data.kind, params);
   if (!HasBoxes(*data.source)) return std::nullopt;
   return data;
@@ -67,18 +70,66 @@ io::Split SplitOfFile(const fs::path& file) {
   return io::Split::kNone;
 }
 
-std::optional<BoxData> BoxPartOf(const fs::path& root, io::Split split, const BoxData* like) {
+bool MayHoldBoxes(const fs::path& file) {
+  const std::string ending = Lower(file.extension().string());
+  return ending == ".json" || ending == ".csv";
+}
+
+// Data in a folder, or in a file that lies there.
+std::optional<BoxData> OpenIn(const fs::path& folder, const std::vector<std::string>& classes) {
+  if (auto data = Open(folder, classes)) return data;
+  for (const fs::path& entry : EntriesOf(folder)) {
+    if (!MayHoldBoxes(entry)) continue;
+    if (auto data = Open(entry, classes)) return data;
+  }
+  return std::nullopt;
+}
+
+// *seen: whether there is such a part, of whatever data.
+std::optional<BoxData> BoxPartOf(const fs::path& root, io::Split split,
+                                 const std::vector<std::string>& classes, bool* seen) {
   for (const fs::path& folder :
        {root, root / "images", root / "JPEGImages", root / "annotations"}) {
     for (const fs::path& entry : EntriesOf(folder)) {
       std::error_code broken;
       const bool is_folder = fs::is_directory(entry, broken);
       const io::Split own = is_folder ? io::SplitOf(entry.filename().string()) : SplitOfFile(entry);
-      if (own != split || (!is_folder && Lower(entry.extension().string()) != ".json")) continue;
-      if (auto data = Open(entry, like)) return data;
+      if (own != split || (!is_folder && !MayHoldBoxes(entry))) continue;
+      *seen = true;
+      if (auto data = is_folder ? OpenIn(entry, classes) : Open(entry, classes)) return data;
     }
   }
   return std::nullopt;
+}
+
+// The names in the data.yaml of YOLO data, a list or a map from numbers; none without one.
+std::vector<std::string> NamesInYaml(const fs::path& root) {
+  constexpr size_t kMost = size_t{16} << 20;
+  for (const char* const name : {"data.yaml", "data.yml", "dataset.yaml"}) {
+    const fs::path file = root / name;
+    std::error_code none;
+    if (!fs::is_regular_file(file, none)) continue;
+    const config::Value root_value =
+        config::ParseResolved(file.string(), ReadFile(file.string(), kMost));
+    const config::Value* const names =
+        root_value.is_map() ? root_value.Get("names") : nullptr;
+    if (!names) continue;
+    std::map<int64_t, std::string> by_number;
+    for (const config::Value& value : names->list)
+      by_number.emplace(std::ssize(by_number), value.text);
+    for (const config::Member& member : names->members)
+      by_number.emplace(config::Value::Scalar(member.key).AsInteger().value_or(-1),
+                        member.value.text);
+    std::vector<std::string> list;
+    for (const auto& [number, text] : by_number) {
+      if (number != std::ssize(list))
+        Throw(ErrorKind::kData, "{}: names: expected a list, or a map from 0, 1, ...",
+              file.string());
+      list.push_back(text);
+    }
+    return list;
+  }
+  return {};
 }
 
 class BoxFolders final : public Recipe {
@@ -106,7 +157,7 @@ class BoxFolders final : public Recipe {
     height_ = input.height, width_ = input.width;
     const int64_t epochs = kSeenBoxImages / std::max<int64_t>(train_images_, 1) / 5 * 5;
     epochs_ = std::clamp<int64_t>(epochs, 12, 120);
-    batch_ = train_images_ >= 80 ? 8 : 4;
+    batch_ = train_images_ >= 80 ? 8 : std::min<int64_t>(4, train_images_);
   }
 
   std::string Text() const override {
@@ -159,9 +210,10 @@ class BoxFolders final : public Recipe {
 
   std::string Summary() const override {
     return format(
-        "{}: boxes of {} classes ({}), {} in {} images; {} to train on, {} to validate{}\n"
+        "{}: boxes of {} {} ({}), {} in {} images; {} to train on, {} to validate{}\n"
         "net input 3x{}x{}, batches of {}, {} epochs\n",
-        choice_.file, train_.source->class_names().size(), train_.kind, Counted(objects_, "object"),
+        choice_.file, train_.source->class_names().size(),
+        train_.source->class_names().size() == 1 ? "class" : "classes", train_.kind, Counted(objects_, "object"),
         train_.source->size(), train_images_, val_images_, val_ ? "" : " (a fifth, held out)",
         height_, width_, batch_, epochs_);
   }
@@ -202,15 +254,24 @@ class BoxFolders final : public Recipe {
 
 std::unique_ptr<Recipe> RecognizeBoxFolders(const RecipeRequest& request) {
   const fs::path root = request.root;
-  std::optional<BoxData> train = BoxPartOf(root, io::Split::kTrain, nullptr), val;
-  if (train) {
-    val = BoxPartOf(root, io::Split::kVal, &*train);
-  } else {
-    train = Open(root);
-  }
+  const std::vector<std::string> names = NamesInYaml(root);
+  bool has_train = false, has_val = false;
+  std::optional<BoxData> train = BoxPartOf(root, io::Split::kTrain, names, &has_train), val;
+  if (!train) train = OpenIn(root, names);
   if (!train) return nullptr;
   if (train->source->class_names().empty())
     Throw(ErrorKind::kData, "none of the images in {} has an object", train->path);
+  if (train->source->size() < 2)
+    Throw(ErrorKind::kData, "{} has one image, which is not enough", train->path);
+  if (has_train) {
+    val = BoxPartOf(root, io::Split::kVal, train->source->class_names(), &has_val);
+    if (has_val && !val) {
+      request.log.Write(LogLevel::kWarning,
+                        format("{} has a part for validation without boxes, which is not used: a "
+                               "fifth of the training data is held out",
+                               root.string()));
+    }
+  }
   return std::make_unique<BoxFolders>(root.filename().string(), request.output, std::move(*train),
                                       std::move(val));
 }

@@ -16,7 +16,7 @@ inline constexpr size_t kFoundColumns = 6;  // class, score, left, top, right, b
 inline constexpr double kShownScore = 0.3;
 
 // The rows of an example that are boxes, moved from the net's image to its file and cut at its
-// edges. Rows that are not finite are skipped.
+// edges, the best first. Rows that are not finite are skipped.
 std::vector<FoundBox> BoxesInFile(std::span<const float> rows, const Example& example);
 
 // The objects of an example as its file says them: `rows` of `columns` numbers (io/boxes.h).

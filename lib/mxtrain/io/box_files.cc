@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 class BoxFiles final : public Source {
  public:
   explicit BoxFiles(BoxTable table) : table_(std::move(table)) {
+    notes_ = std::move(table_.notes);
     warnings_ = std::move(table_.warnings);
     losses_ = std::move(table_.losses);
     size_t most = 1;
@@ -105,8 +106,10 @@ NameNumbers NumberNames(const std::vector<std::string>& names,
                          result.classes.end());
   }
   std::map<std::string, int64_t> number_of;
-  for (size_t k = 0; k < result.classes.size(); ++k)
-    number_of.emplace(result.classes[k], static_cast<int64_t>(k));
+  for (size_t k = 0; k < result.classes.size(); ++k) {
+    if (!number_of.emplace(result.classes[k], static_cast<int64_t>(k)).second)
+      Throw(ErrorKind::kConfig, "classes names '{}' twice", Shortened(result.classes[k]));
+  }
   for (size_t i = 0; i < names.size(); ++i) {
     const auto found = number_of.find(names[i]);
     if (found == number_of.end()) {

@@ -77,6 +77,12 @@ std::set<std::string> NamesOfSet(const std::string& file) {
   return names;
 }
 
+// "train" is ImageSets/Main/train.txt.
+std::string FileOfSet(const VocParam& param) {
+  const fs::path root = param.path, usual = root / "ImageSets" / "Main" / (param.set + ".txt");
+  return (fs::exists(usual) ? usual : root / param.set).string();
+}
+
 AnnotatedFolder FoldersOf(const VocParam& param) {
   if (!param.annotations.empty()) {
     for (const std::string& folder : {param.path, param.annotations}) {
@@ -97,7 +103,7 @@ AnnotatedFolder FoldersOf(const VocParam& param) {
 std::unique_ptr<Source> NewVocSource(const VocParam& param) {
   const AnnotatedFolder folders = FoldersOf(param);
   const std::set<std::string> wanted =
-      param.set.empty() ? std::set<std::string>() : NamesOfSet(param.set);
+      param.set.empty() ? std::set<std::string>() : NamesOfSet(FileOfSet(param));
   BoxTable table;
   std::vector<std::string> paths, names, places;
   std::vector<std::vector<NamedBox>> objects;

@@ -381,11 +381,13 @@ std::unique_ptr<Source> NewYoloSource(const YoloParam& param) {
   YoloFiles files(param);
   std::vector<YoloImage> images;
   int64_t last = -1;
-  std::string first_file;
+  std::string first_file, first_without;
+  size_t without = 0;
   for (std::string& path : files.images()) {
     YoloImage image{.path = std::move(path)};
     image.file = files.FileOf(image.path);
     if (!image.file.empty()) image.objects = ReadYoloFile(image.file);
+    if (image.file.empty() && without++ == 0) first_without = image.path;
     if (first_file.empty()) first_file = image.file;
     for (const YoloObject& object : image.objects) last = std::max(last, object.number);
     images.push_back(std::move(image));
@@ -404,6 +406,13 @@ std::unique_ptr<Source> NewYoloSource(const YoloParam& param) {
   std::vector<std::string> lost;
   for (YoloImage& image : images) AddYoloImage(std::move(image), classes, &lost, &table);
   table.classes = classes.names();
+  if (without > 0) {
+    // A few are backgrounds; most are likely a folder of labels that is not whole.
+    const bool most = 2 * without > table.paths.size();
+    (most ? table.warnings : table.notes)
+        .push_back(format("{} of {} images have no label file, and are backgrounds (first: {})",
+                          without, table.paths.size(), first_without));
+  }
   if (!lost.empty()) {
     table.warnings.push_back(
         format("the size of {} is unknown, whose objects are dropped (first: {})",

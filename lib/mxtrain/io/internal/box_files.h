@@ -24,7 +24,7 @@ struct BoxTable {
   std::vector<float> rows;                    // of the objects of all images, in their order
   std::vector<size_t> ends;                   // of each image: its objects and those before it
   std::vector<std::string> classes;           // their names
-  std::vector<std::string> warnings, losses;  // of the source
+  std::vector<std::string> notes, warnings, losses;  // of the source
 };
 
 // Fields: data (images of any size) and label, [most, columns], of as many objects as an image has

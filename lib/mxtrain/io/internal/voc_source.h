@@ -22,9 +22,10 @@ struct VocParam : Parameter<VocParam> {
         .Default("")
         .Help("folder of the files that say what is in the images; default: found beside them");
     f.Add("set", &VocParam::set)
-        .IsPath()
         .Default("")
-        .Help("file that lists the images to take, without ending, as in VOC's ImageSets/Main");
+        .Help(
+            "list of the images to take: train for ImageSets/Main/train.txt below path, or another "
+            "file below it");
     f.Add("classes", &VocParam::classes)
         .Default({})
         .Help("names of the classes in the order of their numbers; default: sorted");

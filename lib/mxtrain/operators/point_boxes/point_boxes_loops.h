@@ -17,6 +17,9 @@ struct ProposeBox {
   OpReqType req;
   T* out;
 
+  MXTRAIN_HD static C Within(C at, C length) {
+    return at < C(0) ? C(0) : at > length ? length : at;
+  }
   MXTRAIN_HD void operator()(int64_t i) const {
     const int64_t image = i / maps.points;
     const auto at = maps.PlaceOf(i % maps.points);
@@ -27,12 +30,15 @@ struct ProposeBox {
       if (other > score) score = other, best = k;
     }
     const Corners<C> box = maps.Box(image, at);
+    const auto& finest = maps.level[0];
+    const C width = static_cast<C>(finest.width) * finest.stride,
+            height = static_cast<C>(finest.plane / finest.width) * finest.stride;
     const C row[PointBoxesProperty::kColumns] = {static_cast<C>(best),
                                                  vector_math::Sigmoid(score),
-                                                 box.left,
-                                                 box.top,
-                                                 box.right,
-                                                 box.bottom};
+                                                 Within(box.left, width),
+                                                 Within(box.top, height),
+                                                 Within(box.right, width),
+                                                 Within(box.bottom, height)};
     for (int64_t k = 0; k < PointBoxesProperty::kColumns; ++k)
       Assign(req, out, i * PointBoxesProperty::kColumns + k, row[k]);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/error_message.h"
@@ -31,9 +32,15 @@ Arrays Proposed(const Arrays& in, const std::vector<TShape>& shapes, const Value
           const auto far = [&](int64_t side) {
             return strides[l] * std::exp(at(levels + l, 4, side, y, x));
           };
+          const double width = strides[0] * static_cast<double>(shapes[0][3]),
+                       height = strides[0] * static_cast<double>(shapes[0][2]);
           const double score = 1 / (1 + std::exp(-at(l, classes, best, y, x)));
-          const Values row = {
-              static_cast<double>(best), score, px - far(0), py - far(1), px + far(2), py + far(3)};
+          const Values row = {static_cast<double>(best),
+                              score,
+                              std::clamp(px - far(0), 0.0, width),
+                              std::clamp(py - far(1), 0.0, height),
+                              std::clamp(px + far(2), 0.0, width),
+                              std::clamp(py + far(3), 0.0, height)};
           rows.insert(rows.end(), row.begin(), row.end());
         }
       }
