@@ -48,10 +48,11 @@ class PredictionSink {
   virtual void Finish() {}  // throws kFileSystem if not everything was written
 };
 
-// One line per example: "table", "csv" or "jsonl", on stdout or into the file `path`. `names`: of
-// all examples, for the width of the table; `what`: what they are ("file", "row", a column). The
-// columns of CSV are those of the predictors, and `image`, a file, for each that predicts images if
-// they are written (`with_images`); with several heads, each name has the prefix HEAD_.
+// A line per example, of CSV as many as its prediction has (CellRows): "table", "csv" or "jsonl",
+// on stdout or into the file `path`. `names`: of all examples, for the width of the table; `what`:
+// what they are ("file", "row", a column). The columns of CSV are those of the predictors, and
+// `image`, a file, for each that predicts images if they are written (`with_images`); with several
+// heads, each name has the prefix HEAD_.
 std::unique_ptr<PredictionSink> NewListing(const std::string& path, const std::string& format,
                                            const std::vector<PredictedHead>& heads,
                                            const std::string& what,

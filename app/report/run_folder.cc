@@ -112,9 +112,10 @@ bool IsOwnName(const std::string& folder, const std::string& name) {
   if (folder == "samples") return name.starts_with("train_batch") && name.ends_with(".png");
   if (folder == "eval") {
     return name == "report.json" ||
-           IsDrawing(name, {"confusion", "classes", "reliability", "mistakes", "worst", "curves"}) ||
-           IsTable(name,
-                   {"classes", "confusion", "calibration", "thresholds", "decisions", "mistakes", "curves"});
+           IsDrawing(name,
+                     {"confusion", "classes", "reliability", "mistakes", "worst", "curves"}) ||
+           IsTable(name, {"classes", "confusion", "calibration", "thresholds", "decisions",
+                          "mistakes", "curves"});
   }
   const std::string base = name.ends_with(".new") ? name.substr(0, name.size() - 4) : name;
   return base == "last" || base == "previous" || base == "best" || base.starts_with("best-") ||

@@ -24,9 +24,9 @@ bool IsOf(const Node& node, std::string_view type) {
   return node.op && node.op->TypeString() == type;
 }
 
-// Says of an output whether it is rows of class, score and box: those of PointBoxes, or what box_nms
-// keeps of such, perhaps the first of them; and of how many classes, if PointBoxes made them of
-// convolutions.
+// Says of an output whether it is rows of class, score and box: those of PointBoxes, or what
+// box_nms keeps of such, perhaps the first of them; and of how many classes, if PointBoxes made
+// them of convolutions.
 void RecognizeBoxes(const Graph& graph, size_t output, Head* head) {
   if (!head->shape.has_rank() || head->shape.ndim() != 3 || head->shape[2] != 6) return;
   const Node* node = &graph.nodes[static_cast<size_t>(graph.heads[output].node)];

@@ -111,8 +111,7 @@ std::vector<std::string> NamesInYaml(const fs::path& root) {
     if (!fs::is_regular_file(file, none)) continue;
     const config::Value root_value =
         config::ParseResolved(file.string(), ReadFile(file.string(), kMost));
-    const config::Value* const names =
-        root_value.is_map() ? root_value.Get("names") : nullptr;
+    const config::Value* const names = root_value.is_map() ? root_value.Get("names") : nullptr;
     if (!names) continue;
     std::map<int64_t, std::string> by_number;
     for (const config::Value& value : names->list)
@@ -213,9 +212,9 @@ class BoxFolders final : public Recipe {
         "{}: boxes of {} {} ({}), {} in {} images; {} to train on, {} to validate{}\n"
         "net input 3x{}x{}, batches of {}, {} epochs\n",
         choice_.file, train_.source->class_names().size(),
-        train_.source->class_names().size() == 1 ? "class" : "classes", train_.kind, Counted(objects_, "object"),
-        train_.source->size(), train_images_, val_images_, val_ ? "" : " (a fifth, held out)",
-        height_, width_, batch_, epochs_);
+        train_.source->class_names().size() == 1 ? "class" : "classes", train_.kind,
+        Counted(objects_, "object"), train_.source->size(), train_images_, val_images_,
+        val_ ? "" : " (a fifth, held out)", height_, width_, batch_, epochs_);
   }
 
   std::string Advice() const override {

@@ -42,8 +42,8 @@ std::vector<FoundBox> BoxesInFile(std::span<const float> rows, const Example& ex
     }
     boxes.push_back({static_cast<int>(row[0]), row[1], left, top, right, bottom});
   }
-  std::ranges::stable_sort(
-      boxes, [](const FoundBox& a, const FoundBox& b) { return a.score > b.score; });
+  std::ranges::stable_sort(boxes,
+                           [](const FoundBox& a, const FoundBox& b) { return a.score > b.score; });
   return boxes;
 }
 

@@ -234,5 +234,31 @@ TEST_CASE("merged losses are means over the examples of all, not of the means") 
                        "the saved loss belongs to another net", Error);
 }
 
+TEST_CASE("an output that reads what a loss reads predicts its label") {
+  const auto registry = BuiltinOperators();
+  const auto op = [&](const char* type, const char* name, const Kwargs& params,
+                      std::vector<Symbol> inputs) {
+    return Symbol::Create(*registry, type, name, params, inputs);
+  };
+  const Kwargs strides = {{"strides", "(8,)"}};
+  const Symbol scores = Symbol::Variable("scores"), sides = Symbol::Variable("sides"),
+               others = Symbol::Variable("others"), truth = Symbol::Variable("truth");
+  const Symbol loss = op("PointBoxLoss", "loss", strides, {scores, sides, truth}),
+               boxes = op("PointBoxes", "boxes", strides, {scores, sides}),
+               kept = op("BlockGrad", "kept", {}, {op("box_nms", "nms", {}, {boxes})}),
+               foreign = op("PointBoxes", "foreign", strides, {scores, others});
+  using Labels = std::map<int, std::string>;
+  CHECK(LabelsBesideLosses(Symbol::Group(std::vector{loss, kept})) == Labels{{1, "truth"}});
+  CHECK(LabelsBesideLosses(Symbol::Group(std::vector{boxes, loss})) == Labels{{0, "truth"}});
+  CHECK(LabelsBesideLosses(Symbol::Group(std::vector{loss, foreign})).empty());
+  CHECK(LabelsBesideLosses(kept).empty());
+  // The label is read for the value of the loss, which infer therefore removes.
+  CHECK(VariablesRead(kept).contains("scores"));
+  CHECK_FALSE(VariablesRead(kept).contains("truth"));
+  CHECK(VariablesRead(loss).contains("truth"));
+  // Losses that answer themselves are named by LossReport.
+  CHECK(LabelsBesideLosses(op("SoftmaxOutput", "softmax", {}, {scores, truth})).empty());
+}
+
 }  // namespace
 }  // namespace mxtrain

@@ -21,9 +21,9 @@ struct NamedBox {
 struct BoxTable {
   std::vector<std::string> paths;  // of the images
   int64_t columns = kBoxColumns;
-  std::vector<float> rows;                    // of the objects of all images, in their order
-  std::vector<size_t> ends;                   // of each image: its objects and those before it
-  std::vector<std::string> classes;           // their names
+  std::vector<float> rows;           // of the objects of all images, in their order
+  std::vector<size_t> ends;          // of each image: its objects and those before it
+  std::vector<std::string> classes;  // their names
   std::vector<std::string> notes, warnings, losses;  // of the source
 };
 

@@ -3,7 +3,8 @@
 // PointBoxes: the boxes that a detector without anchors (operator/point_grid.h) proposes, one for
 // each point: output [N, points, 6] with rows of the class with the best score, that score (its
 // sigmoid), left, top, right, bottom, in pixels of the image as the net reads it, which the first
-// grid covers: boxes end where that does. What box_nms takes with id_index = 0. Without a gradient: it is zero; PointBoxLoss trains the maps.
+// grid covers: boxes end where that does. What box_nms takes with id_index = 0. Without a gradient:
+// it is zero; PointBoxLoss trains the maps.
 #include "mxtrain/operator/point_grid.h"
 
 namespace mxtrain {

@@ -33,12 +33,9 @@ struct ProposeBox {
     const auto& finest = maps.level[0];
     const C width = static_cast<C>(finest.width) * finest.stride,
             height = static_cast<C>(finest.plane / finest.width) * finest.stride;
-    const C row[PointBoxesProperty::kColumns] = {static_cast<C>(best),
-                                                 vector_math::Sigmoid(score),
-                                                 Within(box.left, width),
-                                                 Within(box.top, height),
-                                                 Within(box.right, width),
-                                                 Within(box.bottom, height)};
+    const C row[PointBoxesProperty::kColumns] = {
+        static_cast<C>(best),    vector_math::Sigmoid(score), Within(box.left, width),
+        Within(box.top, height), Within(box.right, width),    Within(box.bottom, height)};
     for (int64_t k = 0; k < PointBoxesProperty::kColumns; ++k)
       Assign(req, out, i * PointBoxesProperty::kColumns + k, row[k]);
   }
