@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "app/tasks/recipe.h"
-#include "mxtrain/io/image.h"
 #include "mxtrain/io/source.h"
+#include "mxtrain/io/transform.h"
 
 namespace mxtrain::tasks {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of objects as XML (Pascal VOC), text (YOLO), JSON (COCO) and a table: each input is read as all of them.
+// Boxes of objects as XML (Pascal VOC), text (YOLO), JSON (COCO) and a table: each input is read as
+// all of them.
 #include <cmath>
 #include <cstdlib>
 
@@ -13,17 +14,22 @@ std::vector<std::string> LargeInputs() {
   std::string lines, objects, rows = "file,class,xmin,ymin,xmax,ymax\n", boxes;
   for (int i = 0; i < 20'000; ++i) {
     lines += format("{} 0.5 0.5 0.25 0.25\n", i % 100);
-    objects += "<object><name>a</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2"
-               "</ymax></bndbox></object>";
+    objects +=
+        "<object><name>a</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2"
+        "</ymax></bndbox></object>";
     rows += format("a.png,c{},1,1,2,2\n", i % 100);
     boxes += format(R"({}{{"id": {}, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2]}})",
                     i > 0 ? "," : "", i);
   }
-  return {lines, "<annotation>" + objects + "</annotation>", rows,
-          R"({"images": [{"id": 1, "file_name": "a.png"}], "categories": [{"id": 1, "name": "c"}], )"
-          R"("annotations": [)" +
-              boxes + "]}",
-          std::string(200'000, '['), std::string(200'000, '<')};
+  return {
+      lines,
+      "<annotation>" + objects + "</annotation>",
+      rows,
+      R"({"images": [{"id": 1, "file_name": "a.png"}], "categories": [{"id": 1, "name": "c"}], )"
+      R"("annotations": [)" +
+          boxes + "]}",
+      std::string(200'000, '['),
+      std::string(200'000, '<')};
 }
 
 // Rows have a class of the source's, and coordinates that are numbers.

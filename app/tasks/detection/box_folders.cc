@@ -36,6 +36,37 @@ bool HasBoxes(const io::Source& source) {
   });
 }
 
+// What is in a folder and may be a part of the data: sub-folders and files, sorted.
+std::vector<fs::path> EntriesOf(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code broken;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, broken))
+    entries.push_back(entry.path());
+  std::ranges::sort(entries);
+  return entries;
+}
+
+bool HasFirstImage(const io::Source& source) {
+  std::error_code none;
+  return source.size() > 0 && fs::exists(source.FileOf(0), none);
+}
+
+// The images of a file may be in a folder beside it, which it does not name.
+void FindImages(const Kwargs& params, BoxData* data) {
+  if (HasFirstImage(*data->source)) return;
+  std::error_code none;
+  for (const fs::path& folder : EntriesOf(fs::path(data->path).parent_path())) {
+    if (!fs::is_directory(folder, none)) continue;
+    Kwargs with_root = params;
+    with_root.emplace_back("root", folder.string());
+    auto source = io::MakeSource(data->kind, with_root);
+    if (!HasFirstImage(*source)) continue;
+    data->source = std::move(source);
+    data->params.emplace_back("root", folder.string());
+    return;
+  }
+}
+
 // Nothing if it is not certainly such data. `classes`: their names, if they are known.
 std::optional<BoxData> Open(const fs::path& path, const std::vector<std::string>& classes) {
   const io::RecognizedSource found = io::RecognizeSource(path.string(), "");
@@ -46,17 +77,8 @@ std::optional<BoxData> Open(const fs::path& path, const std::vector<std::string>
     params.emplace_back("classes", params::Print(classes));
   data.source = io::MakeSource(data.kind, params);
   if (!HasBoxes(*data.source)) return std::nullopt;
+  if (found.kind->Parameter("root")) FindImages(params, &data);
   return data;
-}
-
-// What is in a folder and may be a part of the data: sub-folders and files, sorted.
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code broken;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, broken))
-    entries.push_back(entry.path());
-  std::ranges::sort(entries);
-  return entries;
 }
 
 // "instances_train2017" says train.

@@ -54,7 +54,7 @@ std::vector<TrueBox> ObjectsOf(std::span<const float> rows, size_t columns) {
     if (box.empty()) continue;
     const double area = columns > static_cast<size_t>(io::kBoxColumns) ? rows[i + 6] : -1;
     objects.push_back({static_cast<int>(box.label), box.left, box.top, box.right, box.bottom, area,
-                       box.use == io::kCrowdBox, box.use == io::kDifficultBox});
+                       box.IsFor(io::kCrowdBox), box.IsFor(io::kDifficultBox)});
   }
   return objects;
 }

@@ -58,7 +58,7 @@ std::optional<Refusal> WriteBoxes(const FieldSpec& spec, std::span<const float> 
     next[4] = static_cast<float>(high.y);
     const bool enough = AreaOf(seen) >= kLeastSeenPart * AreaOf(whole) &&
                         std::min(high.x - low.x, high.y - low.y) >= kLeastBoxSide;
-    if (!enough && box.use == 0) next[5] = static_cast<float>(kDifficultBox);
+    if (!enough && box.IsFor(kPlainBox)) next[5] = static_cast<float>(kDifficultBox);
     next += kBoxColumns;
   }
   std::fill(next, to + most * kBoxColumns, kNoBox);

@@ -28,6 +28,7 @@ struct BoxRow {
       : label(row[0]), left(row[1]), top(row[2]), right(row[3]), bottom(row[4]), use(row[5]) {}
   // The row is no object but fills a batch.
   bool empty() const { return !(label >= 0); }
+  bool IsFor(BoxUse wanted) const { return use == static_cast<float>(wanted); }
 };
 inline constexpr int64_t kBoxColumns = 6;
 

@@ -55,7 +55,7 @@ TEST_CASE("kinds of errors of boxes") {
 
 TEST_CASE("boxes of an example are sorted; what is no box is skipped") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> rows = {1, 0.25f, 5, 6, 20, 30,  0,  0.75f, 1,  2,  3,  4,
+  const std::vector<float> rows = {1, 0.25f, 5, 6, 20, 30, 0,  0.75f, 1,  2,  3,  4,
                                    1, nan,   5, 6, 20, 30, -1, -1,    -1, -1, -1, -1};
   const std::vector<FoundBox> boxes = BoxesInFile(rows, Example());
   REQUIRE(boxes.size() == 2);
@@ -65,8 +65,7 @@ TEST_CASE("boxes of an example are sorted; what is no box is skipped") {
   const auto prediction = predictor->Predict(rows, Example());
   CHECK(prediction->Text() == "1 cat");
   CHECK(prediction->CellRows() ==
-        std::vector<std::vector<std::string>>{
-            {"cat", "0.750000", "1.00", "2.00", "3.00", "4.00"}});
+        std::vector<std::vector<std::string>>{{"cat", "0.750000", "1.00", "2.00", "3.00", "4.00"}});
   CHECK(prediction->ToJson()["boxes"].size() == 1);
   const auto none = NewBoxPredictor(24, 0.9, {"cat", "dog"})->Predict(rows, Example());
   CHECK(none->Text() == "-");
