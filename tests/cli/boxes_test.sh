@@ -69,6 +69,9 @@ holds "the header is another" test "$(head -1 each.csv)" = file,objects,right,wr
 for file in classes.csv curves.csv curves.png confusion.csv worst.png; do holds "eval writes no $file" test -s run/eval/$file; done
 expect 0 eval run --json
 cp stdout own.json
+# number KEY: the first number of this key.
+number() { grep -o "\"$1\":[0-9.e-]*" own.json | head -1 | cut -d: -f2; }
+holds "the metric is not that of the report: $(number mean_ap), $(number ap)" awk -v a="$(number mean_ap)" -v b="$(number ap)" 'BEGIN { exit !(a > 0.1 && a - b < 1e-3 && b - a < 1e-3) }'
 expect 0 eval run --format csv
 prints "class,ap,ap50,objects,score,precision,recall"
 expect 0 eval run --format jsonl
