@@ -19,7 +19,7 @@ const std::map<std::string_view, ExportFn>& ExportConverters() {
   static const std::map<std::string_view, ExportFn> converters = [] {
     std::map<std::string_view, ExportFn> all;
     for (const auto& family : {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(),
-                               ArrayExports(), IndexExports(), SamplingExports()}) {
+                               ArrayExports(), IndexExports(), SamplingExports(), BoxExports()}) {
       for (const ExportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

@@ -150,32 +150,21 @@ void ArgmaxChannel(ExportNode& node) {
 
 // --- order ---
 
-struct SortedValues {
-  std::string values, indices;
+struct Sorted {
+  ExportNode::Order order;
   int axis;
 };
 
-// The first k elements along the axis; k < 1: all. Equal ones are in the order of their indices, in
-// ONNX too.
-SortedValues Sorted(ExportNode& node, int64_t k) {
+// The first k elements along the axis; k < 1: all.
+Sorted SortedBy(ExportNode& node, int64_t k) {
   if (node.Is("axis", "None")) node.Refuse("without an axis it orders the whole batch");
   const int axis = node.Axis("axis");
-  const SortedValues ordered{node.builder().NewName(node.name() + "_values"),
-                             node.builder().NewName(node.name() + "_indices"), axis};
-  node.builder().model().nodes.push_back(
-      {"TopK",
-       node.name() + "_topk",
-       "",
-       {node.in(0), k < 1 ? node.LengthOf(0, axis) : node.Ints({k})},
-       {ordered.values, ordered.indices},
-       {{"axis", int64_t{axis}},
-        {"largest", int64_t{!node.Get<bool>("is_ascend")}},
-        {"sorted", int64_t{1}}}});
-  return ordered;
+  const std::string count = k < 1 ? node.LengthOf(0, axis) : node.Ints({k});
+  return {node.TopK(node.in(0), count, axis, !node.Get<bool>("is_ascend")), axis};
 }
 
 void TopK(ExportNode& node) {
-  const SortedValues first = Sorted(node, node.Get<int64_t>("k"));
+  const auto [first, axis] = SortedBy(node, node.Get<int64_t>("k"));
   const std::string& type = node.Text("dtype");
   if (node.Is("ret_typ", "indices")) return node.OutAs(type, first.indices);
   if (node.Is("ret_typ", "mask")) {
@@ -185,18 +174,18 @@ void TopK(ExportNode& node) {
     };
     return node.Out("ScatterElements",
                     {filled(node.in(0), 0), first.indices, filled(first.indices, 1)},
-                    {{"axis", int64_t{first.axis}}});
+                    {{"axis", int64_t{axis}}});
   }
   node.OutIs(first.values);
   if (node.Is("ret_typ", "both")) node.OutAs(type, first.indices, 1);
 }
 
 void Sort(ExportNode& node) {
-  node.OutIs(Sorted(node, 0).values);
+  node.OutIs(SortedBy(node, 0).order.values);
 }
 
 void Argsort(ExportNode& node) {
-  node.OutAs(node.Text("dtype"), Sorted(node, 0).indices);
+  node.OutAs(node.Text("dtype"), SortedBy(node, 0).order.indices);
 }
 
 void Reverse(ExportNode& node) {

@@ -178,6 +178,19 @@ std::string ExportNode::Unsqueeze(const std::string& value, const std::vector<in
   return axes.empty() ? value : Add("Unsqueeze", {value, Ints(axes)});
 }
 
+ExportNode::Order ExportNode::TopK(const std::string& value, const std::string& count, int axis,
+                                   bool largest) {
+  const Order order{builder_.NewName(name() + "_values"), builder_.NewName(name() + "_indices")};
+  builder_.model().nodes.push_back(
+      {"TopK",
+       name() + "_topk",
+       "",
+       {value, count},
+       {order.values, order.indices},
+       {{"axis", int64_t{axis}}, {"largest", int64_t{largest}}, {"sorted", int64_t{1}}}});
+  return order;
+}
+
 std::string ExportNode::AsBool(const std::string& value) {
   return Add("Cast", {value}, {{"to", static_cast<int64_t>(ElementType::kBool)}});
 }

@@ -73,6 +73,15 @@ struct PointMaps {
     }
   }
 
+  // Of the image, in pixels: what the first grid covers.
+  struct Size {
+    C width, height;
+  };
+  MXTRAIN_HD Size Extent() const {
+    const Level& first = level[0];
+    return {static_cast<C>(first.width) * first.stride,
+            static_cast<C>(first.plane / first.width) * first.stride};
+  }
   struct Place {
     int level;
     int64_t cell;
@@ -95,10 +104,10 @@ struct PointMaps {
   MXTRAIN_HD int64_t SideIndex(int64_t image, const Place& at, int side) const {
     return (image * 4 + side) * level[at.level].plane + at.cell;
   }
-  // Far above every distance in an image; e^kMost is finite.
+  // Far above every distance in an image; its exponential is finite.
+  static constexpr C kMostLogDistance = C(20);
   MXTRAIN_HD static C Limited(C log_distance) {
-    constexpr C kMost = 20;
-    return log_distance > kMost ? kMost : log_distance;
+    return log_distance > kMostLogDistance ? kMostLogDistance : log_distance;
   }
   MXTRAIN_HD C Side(int64_t image, const Place& at, int side) const {
     return Limited(static_cast<C>(level[at.level].sides[SideIndex(image, at, side)]));

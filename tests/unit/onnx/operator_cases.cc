@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/onnx/operator_cases.h"
 
+#include <cmath>
 #include <utility>
+
+#include "tests/unit/onnx/in_batch.h"
 
 namespace mxtrain::test {
 namespace {
@@ -272,6 +275,62 @@ std::vector<Case> ArrayCases() {
       One("_arange", {{"start", "1"}, {"stop", "4"}, {"repeat", "2"}}, {}),
       One("_linspace", {{"start", "1"}, {"stop", "2"}, {"num", "4"}}, {}),
       One("_eye", {{"N", "3"}, {"M", "4"}, {"k", "1"}}, {}),
+  };
+}
+
+// --- boxes ---
+
+namespace {
+
+// Rows of a class from -1 on, a score that no other row has, a box, and the number of the row.
+Input Detections(int64_t boxes, bool center = false) {
+  constexpr int64_t kColumns = 7;
+  Values rows;
+  for (int64_t i = 0; i < kBatch * boxes; ++i) {
+    const auto at = static_cast<double>(i);
+    const double score = std::fmod(at * 0.6180339887, 1) - 0.1;
+    const double x = std::fmod(at * 7.3, 20), y = std::fmod(at * 3.1, 11);
+    const double width = 5 + std::fmod(at * 1.7, 6), height = 4 + std::fmod(at * 2.3, 5);
+    rows.insert(rows.end(), {std::fmod(at, 4) - 1, score});
+    if (center) {
+      rows.insert(rows.end(), {x + width / 2, y + height / 2, width, height});
+    } else {
+      rows.insert(rows.end(), {x, y, x + width, y + height});
+    }
+    rows.push_back(at);
+  }
+  return {{boxes, kColumns}, rows};
+}
+
+}  // namespace
+
+std::vector<Case> BoxCases() {
+  const Input boxes = Numbers({3, 4}, {0, 0, 4, 4, 2, 1, 5, 6, 4, 4, 3, 5, 1, 1, 1, 1}),
+              others = Numbers({2, 4}, {1, 0, 5, 3, 2, 2, 2, 4, 0, 0, 9, 9});
+  const std::string nms = "_contrib_box_nms";
+  return {
+      One("_contrib_box_iou", {}, {boxes, others}),
+      One("_contrib_box_iou", {{"format", "center"}}, {boxes, others}, "of centers"),
+      One(nms, {{"overlap_thresh", "0.3"}}, {Detections(15)}),
+      One(nms, {{"overlap_thresh", "0.2"}, {"id_index", "0"}, {"topk", "11"}}, {Detections(15)},
+          "of classes"),
+      One(nms,
+          {{"overlap_thresh", "0.3"},
+           {"id_index", "0"},
+           {"background_id", "1"},
+           {"force_suppress", "True"},
+           {"valid_thresh", "0.25"},
+           {"in_format", "center"},
+           {"out_format", "center"}},
+          {Detections(15, true)}, "of all classes"),
+      One(nms, {{"valid_thresh", "2"}}, {Detections(5)}, "of none"),
+      One("PointBoxes", {{"strides", "(4,)"}}, {{{3, 2, 5}}, {{4, 2, 5}}}),
+      One("PointBoxes", {{"strides", "(4, 8)"}},
+          {{{2, 4, 6}},
+           {{2, 2, 3}},
+           {{4, 4, 6}},
+           Numbers({4, 2, 3}, {0.3, -1, 25, 1.5, 0.7, -3, 2})},
+          "of two levels"),
   };
 }
 

@@ -45,5 +45,6 @@ inline Input Numbers(const TShape& example, const Values& cycle) {
 // Operators that need parameters, or inputs of a certain kind.
 std::vector<Case> LayerCases();
 std::vector<Case> ArrayCases();
+std::vector<Case> BoxCases();
 
 }  // namespace mxtrain::test

@@ -99,6 +99,12 @@ class ExportNode {
   // [length] as [1, ..., length, ..., 1], for broadcasting along `axis` of `ndim` axes.
   std::string AlongAxis(const std::string& value, int64_t length, int axis, int ndim);
   std::string Unsqueeze(const std::string& value, const std::vector<int64_t>& axes);
+  // The first `count` (integers [1]) elements along an axis in order, equal ones in that of their
+  // indices, and these.
+  struct Order {
+    std::string values, indices;
+  };
+  Order TopK(const std::string& value, const std::string& count, int axis, bool largest = true);
   std::string AsBool(const std::string& value);
   std::string AsFloat(const std::string& value);
   std::string AsInt(const std::string& value);  // fractions are truncated
@@ -147,5 +153,6 @@ std::vector<ExportEntry> ShapeExports();        // export_shapes.cc
 std::vector<ExportEntry> ArrayExports();        // export_arrays.cc
 std::vector<ExportEntry> IndexExports();        // export_indices.cc
 std::vector<ExportEntry> SamplingExports();     // export_sampling.cc
+std::vector<ExportEntry> BoxExports();          // export_boxes.cc
 
 }  // namespace mxtrain::onnx

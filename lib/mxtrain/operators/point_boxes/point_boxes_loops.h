@@ -30,9 +30,7 @@ struct ProposeBox {
       if (other > score) score = other, best = k;
     }
     const Corners<C> box = maps.Box(image, at);
-    const auto& finest = maps.level[0];
-    const C width = static_cast<C>(finest.width) * finest.stride,
-            height = static_cast<C>(finest.plane / finest.width) * finest.stride;
+    const auto [width, height] = maps.Extent();
     const C row[PointBoxesProperty::kColumns] = {
         static_cast<C>(best),    vector_math::Sigmoid(score), Within(box.left, width),
         Within(box.top, height), Within(box.right, width),    Within(box.bottom, height)};

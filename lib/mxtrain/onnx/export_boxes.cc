@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes: how much they overlap, which are kept, and those of the points of a grid.
+#include <limits>
+#include <numeric>
+
+#include "mxtrain/onnx/internal/export_node.h"
+#include "mxtrain/operator/boxes.h"
+#include "mxtrain/operator/point_grid.h"
+
+namespace mxtrain::onnx {
+namespace {
+
+// [...] of rows [..., columns].
+std::string Column(ExportNode& node, const std::string& rows, int64_t column) {
+  return node.Add("Gather", {rows, node.Int(column)}, {{"axis", int64_t{-1}}});
+}
+
+// --- intersection over union ---
+
+struct Sides {
+  std::string low, high;
+};
+
+// From where to where the boxes [..., 4] reach along an axis, 0 or 1.
+Sides SidesOf(ExportNode& node, const std::string& boxes, int axis) {
+  const std::string first = Column(node, boxes, axis), second = Column(node, boxes, axis + 2);
+  if (node.Is("format", "corner")) return {first, second};
+  const std::string half = node.Add("Div", {second, node.Scalar(2)});
+  return {node.Add("Sub", {first, half}), node.Add("Add", {first, half})};
+}
+
+// 0 where a side is on the wrong one.
+std::string LengthOf(ExportNode& node, const Sides& sides) {
+  return node.Add("Relu", {node.Add("Sub", {sides.high, sides.low})});
+}
+
+void BoxIou(ExportNode& node) {
+  // The boxes of lhs along axes before those of rhs.
+  std::vector<int64_t> behind(static_cast<size_t>(node.in_shape(1).ndim() - 1));
+  std::iota(behind.begin(), behind.end(), node.ndim() - 1);
+  std::string common, area, other_area;
+  for (int axis = 0; axis < 2; ++axis) {
+    Sides a = SidesOf(node, node.in(0), axis);
+    const Sides b = SidesOf(node, node.in(1), axis);
+    a = {node.Unsqueeze(a.low, behind), node.Unsqueeze(a.high, behind)};
+    const Sides both{node.Add("Max", {a.low, b.low}), node.Add("Min", {a.high, b.high})};
+    const auto times = [&](std::string* product, const Sides& sides) {
+      const std::string length = LengthOf(node, sides);
+      *product = product->empty() ? length : node.Add("Mul", {*product, length});
+    };
+    times(&common, both);
+    times(&area, a);
+    times(&other_area, b);
+  }
+  const std::string joint = node.Add("Sub", {node.Add("Add", {area, other_area}), common});
+  const std::string zero = node.Scalar(0), overlaps = node.Add("Greater", {common, zero});
+  node.Out("Where", {overlaps, node.Add("Div", {common, joint}), zero});
+}
+
+// --- non-maximum suppression ---
+
+// Scores [N, classes, boxes] of the scores [N, boxes], each in the row of its class and below every
+// threshold elsewhere; of one row without classes.
+std::string ScoresByClass(ExportNode& node, const std::string& rows, const std::string& scores) {
+  const std::string of_any = node.Unsqueeze(scores, {1});
+  const auto id = node.Get<int64_t>("id_index");
+  if (id < 0 || node.Get<bool>("force_suppress")) return of_any;
+  const std::string classes = node.AsInt(Column(node, rows, id));
+  const Attributes of_all{{"keepdims", int64_t{0}}};
+  const std::string first = node.Add("ReduceMin", {classes}, of_all),
+                    last = node.Add("ReduceMax", {classes}, of_all);
+  const std::string count =
+      node.Add("Add", {node.Add("Sub", {last, first}), node.Int(1)});
+  const std::string is_class =
+      node.Add("OneHot", {node.Add("Sub", {classes, first}), count, node.Floats({2}, {0, 1})},
+               {{"axis", int64_t{1}}});
+  return node.Add("Where", {node.AsBool(is_class), of_any,
+                            node.Scalar(-std::numeric_limits<float>::infinity())});
+}
+
+// Which of the boxes of `rows` [N, count, columns] are kept: 1, else 0, [N, count].
+std::string Kept(ExportNode& node, const std::string& rows, const std::string& scores,
+                 int64_t count) {
+  const auto first = node.Get<int64_t>("coord_start");
+  const std::string boxes = node.Add(
+      "Slice", {rows, node.Ints({first}), node.Ints({first + 4}), node.Ints({2})});
+  // [kept, 3]: image, class, box.
+  const std::string kept = node.Add(
+      "NonMaxSuppression",
+      {boxes, ScoresByClass(node, rows, scores), node.Ints({count}),
+       node.Floats({1}, {node.Number("overlap_thresh")}),
+       node.Floats({1}, {node.Number("valid_thresh")})},
+      {{"center_point_box", int64_t{node.Is("in_format", "center")}}});
+  const std::string places = node.Add("Gather", {kept, node.Ints({0, 2})}, {{"axis", int64_t{1}}});
+  const auto filled = [&node](const std::string& shape, float value) {
+    return node.Add("ConstantOfShape", {shape}, {{"value", Tensor::Floats({1}, {value})}});
+  };
+  const std::string number =
+      node.Add("Slice", {node.Add("Shape", {kept}), node.Ints({0}), node.Ints({1})});
+  return node.Add("ScatterND",
+                  {filled(node.Add("Shape", {scores}), 0), places, filled(number, 1)});
+}
+
+void BoxNms(ExportNode& node) {
+  if (node.ndim() != 3)
+    node.Refuse("its data have {} axes; expected [images, boxes, columns]", node.ndim());
+  if (node.Text("in_format") != node.Text("out_format"))
+    node.Refuse("its output has boxes of another format than its data");
+  const int64_t boxes = node.in_shape(0)[1];
+  if (boxes == TShape::kUnknown) node.Refuse("the number of boxes depends on the size of the batch");
+  const auto most = node.Get<int64_t>("topk");
+  const int64_t count = most < 1 ? boxes : std::min(most, boxes);
+
+  std::string scores = Column(node, node.in(0), node.Get<int64_t>("score_index"));
+  const auto id = node.Get<int64_t>("id_index"), background = node.Get<int64_t>("background_id");
+  if (id >= 0 && background >= 0) {
+    const std::string is_background =
+        node.Add("Equal", {Column(node, node.in(0), id), node.Scalar(static_cast<float>(background))});
+    scores = node.Add("Where", {is_background,
+                                node.Scalar(-std::numeric_limits<float>::infinity()), scores});
+  }
+  const auto rows_at = [&node](const std::string& rows, const std::string& indices) {
+    return node.Add("GatherND", {rows, node.Unsqueeze(indices, {2})},
+                    {{"batch_dims", int64_t{1}}});
+  };
+  const ExportNode::Order best = node.TopK(scores, node.Ints({count}), 1);
+  const std::string candidates = rows_at(node.in(0), best.indices);
+  // The kept ones in their order, then the others, which become -1.
+  const ExportNode::Order first =
+      node.TopK(Kept(node, candidates, best.values, count), node.Ints({count}), 1);
+  const std::string rows = node.Add(
+      "Where", {node.Unsqueeze(node.AsBool(first.values), {2}),
+                rows_at(candidates, first.indices), node.Scalar(-1)});
+  if (count == boxes) return node.OutIs(rows);
+  node.Out("Pad", {rows, node.Ints({0, 0, 0, 0, boxes - count, 0}), node.Scalar(-1)});
+}
+
+// --- boxes of points ---
+
+// [N, channels, points] of the maps of all levels.
+std::string OfAllPoints(ExportNode& node, int first, int levels) {
+  std::vector<std::string> flat;
+  for (int l = 0; l < levels; ++l)
+    flat.push_back(node.Add("Reshape", {node.in(first + l), node.Ints({0, 0, -1})}));
+  return levels == 1 ? flat[0] : node.Add("Concat", flat, {{"axis", int64_t{2}}});
+}
+
+void PointBoxes(ExportNode& node) {
+  const auto strides = node.Get<TShape>("strides");
+  std::vector<TBlob> shapes(static_cast<size_t>(node.num_inputs()));  // without elements
+  for (int i = 0; i < node.num_inputs(); ++i) shapes[static_cast<size_t>(i)].shape = node.in_shape(i);
+  const PointMaps<float> maps(strides, shapes);
+
+  const std::string scores = OfAllPoints(node, 0, maps.levels);
+  const Attributes of_class{{"axis", int64_t{1}}, {"keepdims", int64_t{1}}};
+  const std::string label = node.AsFloat(node.Add("ArgMax", {scores}, of_class)),
+                    score = node.Add("Sigmoid", {node.Reduce("ReduceMax", scores, {1}, true)});
+
+  // A side is where its point is and, in the direction of that side, strides e^(what the map says).
+  const auto points = static_cast<size_t>(maps.points);
+  std::vector<float> from(4 * points), steps(4 * points);
+  for (size_t i = 0; i < points; ++i) {
+    const auto at = maps.PlaceOf(static_cast<int64_t>(i));
+    const float stride = maps.level[at.level].stride;
+    for (size_t side = 0; side < 4; ++side) {
+      from[side * points + i] = side % 2 == 0 ? at.x : at.y;
+      steps[side * points + i] = side < 2 ? -stride : stride;
+    }
+  }
+  const std::string distances = node.Add(
+      "Exp", {node.Add("Min", {OfAllPoints(node, maps.levels, maps.levels),
+                               node.Scalar(PointMaps<float>::kMostLogDistance)})});
+  const std::string sides =
+      node.Add("Add", {node.Floats({1, 4, maps.points}, from),
+                       node.Add("Mul", {distances, node.Floats({1, 4, maps.points}, steps)})});
+  const auto [width, height] = maps.Extent();
+  const std::string inside = node.Add(
+      "Min", {node.Add("Max", {sides, node.Scalar(0)}),
+              node.Floats({1, 4, 1}, {width, height, width, height})});
+  const std::string columns = node.Add("Concat", {label, score, inside}, {{"axis", int64_t{1}}});
+  node.Out("Transpose", {columns}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+}
+
+}  // namespace
+
+std::vector<ExportEntry> BoxExports() {
+  return {
+      {"_contrib_box_iou", BoxIou},
+      {"_contrib_box_nms", BoxNms},
+      {"PointBoxes", PointBoxes},
+  };
+}
+
+}  // namespace mxtrain::onnx
