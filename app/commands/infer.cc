@@ -13,6 +13,7 @@
 #include "app/commands/progress.h"
 #include "app/inference/cut_model.h"
 #include "app/inference/finite_check.h"
+#include "app/inference/label_files.h"
 #include "app/inference/model_run.h"
 #include "app/inference/open_model.h"
 #include "app/inference/output_files.h"
@@ -50,15 +51,16 @@ class Infer final : public Command {
         .Takes("COLUMN");
     arguments.Option("--top-k", &top_k_, "classes per image or row").Positive().ShowsDefault();
     arguments
-        .Option(
-            "--threshold", &threshold_,
-            "for multi-label models: classes with at least this score are predicted; default: 0.5")
+        .Option("--threshold", &threshold_,
+                "classes of multi-label models and boxes with at least this score are predicted; "
+                "default: 0.5 of classes, 0.3 of boxes")
         .Within(0.0, 1.0);
     arguments
-        .Option(
-            "--format", &format_,
-            "table, csv or jsonl; default: by the extension of --output (.csv, .jsonl), else table")
-        .OneOf({"table", "csv", "jsonl"});
+        .Option("--format", &format_,
+                "table, csv or jsonl; boxes also as labels that tools read: coco (one file of "
+                "JSON) or yolo (text files in the new folder --output); default: by the extension "
+                "of --output (.csv, .jsonl, .json for coco), else table")
+        .OneOf({"table", "csv", "jsonl", "coco", "yolo"});
     arguments
         .Option("--output", &output_,
                 "write to this file instead of stdout; for arrays (--input NAME=FILE) also .npy, "
@@ -124,7 +126,10 @@ class Infer final : public Command {
     if (!of_arrays_) inference::CheckOrder(model_, inputs_[0], "infer");
     std::map<std::string, Context> places = session::ParsePlaces(places_);
     if (format_.empty())
-      format_ = output_.ends_with(".csv") ? "csv" : output_.ends_with(".jsonl") ? "jsonl" : "table";
+      format_ = output_.ends_with(".csv")     ? "csv"
+                : output_.ends_with(".jsonl") ? "jsonl"
+                : output_.ends_with(".json")  ? "coco"
+                                              : "table";
     if (flags.json) format_ = "jsonl";
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
@@ -232,7 +237,10 @@ class Infer final : public Command {
       }
       const std::string ending = Lower(std::filesystem::path(output_).extension().string());
       const bool text = ending.empty() || ending == ".csv" || ending == ".jsonl" ||
-                        ending == ".txt" || ending == ".tsv";
+                        ending == ".json" || ending == ".txt" || ending == ".tsv";
+      if (format_ == "yolo" && output_.empty())
+        Throw(ErrorKind::kUsage,
+              "--format yolo writes a file for each image: give --output FOLDER");
       if (!text && format_.empty()) {
         Throw(ErrorKind::kUsage,
               "--output {}: predictions are not written as {}; name it .csv, which spreadsheets "
@@ -472,7 +480,8 @@ class Infer final : public Command {
 
   void CheckAbilities(const std::vector<inference::PredictedHead>& heads) const {
     if (threshold_ && !Has(heads, &Abilities::threshold))
-      Throw(ErrorKind::kUsage, "--threshold is for multi-label models; this model is not one");
+      Throw(ErrorKind::kUsage,
+            "--threshold is for multi-label models and detectors; this model is neither");
     if (top_k_ != 1 && !Has(heads, &Abilities::top_k))
       Throw(ErrorKind::kUsage,
             "--top-k is for models that predict one class of several; this model does not");
@@ -506,7 +515,15 @@ class Infer final : public Command {
     std::vector<std::unique_ptr<inference::PredictionSink>> sinks;
     const std::string what = !key_.empty() ? key_ : rows ? "row" : "file";
     if (!images_.empty()) sinks.push_back(inference::NewPredictedImages(images_, heads, log));
-    sinks.push_back(inference::NewListing(output_, format_, heads, what, names, !images_.empty()));
+    if (format_ == "coco") {
+      sinks.push_back(inference::NewCocoFile(output_, heads));
+    } else if (format_ == "yolo") {
+      const bool one_folder = inputs_.size() == 1 && std::filesystem::is_directory(inputs_[0]);
+      sinks.push_back(inference::NewYoloFolder(output_, one_folder ? inputs_[0] : "", heads, log));
+    } else {
+      sinks.push_back(
+          inference::NewListing(output_, format_, heads, what, names, !images_.empty()));
+    }
     if (!copy_to_.empty())
       sinks.push_back(inference::NewSorter(copy_to_, heads, FirstWith(heads, &Abilities::sorts),
                                            min_score_.value_or(0), log));

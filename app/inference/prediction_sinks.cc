@@ -10,6 +10,7 @@
 #include <optional>
 #include <system_error>
 
+#include "app/inference/file_names.h"
 #include "app/report/output.h"
 #include "app/report/result_file.h"
 #include "mxtrain/base/error.h"
@@ -128,18 +129,6 @@ class Listing final : public PredictionSink {
   size_t width_;
 };
 
-// A file's name of these two parts. Names too long for the file system are truncated in the first
-// part and made unique by a checksum of the whole name.
-std::string Shortened(const std::string& stem, const std::string& end) {
-  constexpr size_t kLongest = 255;
-  if (stem.size() + end.size() <= kLongest) return stem + end;
-  const std::string sum = mxtrain::format("~{:016x}", Checksum(stem));
-  size_t size = kLongest - std::min(kLongest, sum.size() + end.size());
-  while (size > 0 && (static_cast<unsigned char>(stem[size]) & 0xc0) == 0x80)
-    --size;  // not inside a UTF-8 character
-  return stem.substr(0, size) + sum + end;
-}
-
 // A folder that takes files under unique names and overwrites none.
 class Shelf {
  public:
@@ -163,23 +152,6 @@ class Shelf {
  private:
   fs::path folder_;
 };
-
-// The name of a class or a head as that of a folder or file.
-std::string FileName(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '/' || c == '\0'; }, '_');
-  name = Shortened(name, "");
-  return name.empty() || name == "." || name == ".." ? "_" + name : name;
-}
-
-// A path below a folder: without the root, and without steps upwards.
-fs::path Below(const fs::path& path) {
-  fs::path below;
-  for (const fs::path& part : path.lexically_normal().relative_path()) {
-    if (part != ".." && part != ".") below /= part;
-  }
-  return below;
-}
 
 // The files in the sub-folders of a folder: copies of an earlier run, under any name.
 class Shelves {

@@ -12,6 +12,7 @@
 #include "app/tasks/example.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/image.h"
+#include "mxtrain/metric/box_scores.h"
 
 namespace mxtrain::tasks {
 
@@ -26,6 +27,12 @@ std::string TextOf(float value);
 struct PredictionOptions {
   int top_k = 1;                    // classes that are listed, of one class of several
   std::optional<double> threshold;  // the least score of what is predicted, where any number may be
+};
+
+// Objects with places in an image, in pixels of its file.
+struct BoxesInImage {
+  int height = 0, width = 0;    // of the file
+  std::vector<FoundBox> boxes;  // the best first
 };
 
 // Of one head for one example. Valid as long as the numbers that it was made of.
@@ -49,6 +56,8 @@ class HeadPrediction {
   virtual std::vector<std::string> Folders(double /*least_score*/) const { return {}; }
   // The image that is predicted, as the bytes of a PNG file; "" if there is none.
   virtual std::string PredictedPng() const { return ""; }
+  // The boxes that are predicted; null if the predictor has no BoxClasses.
+  virtual const BoxesInImage* Boxes() const { return nullptr; }
 };
 
 // Immutable: calls may come from any thread.
@@ -74,6 +83,8 @@ class Predictor {
   virtual std::string HowNotFinite() const = 0;
   // Whether a class that images are sorted by has this name.
   virtual bool HasClass(const std::string& /*name*/) const { return false; }
+  // The names of the classes of Boxes; null if it predicts something else.
+  virtual const std::vector<std::string>* BoxClasses() const { return nullptr; }
   // Whether Folders may be empty for finite numbers.
   virtual bool MayBeUnsure(double /*least_score*/) const { return false; }
 };

@@ -15,12 +15,10 @@ class BoxPrediction final : public HeadPrediction {
  public:
   BoxPrediction(std::span<const float> rows, const Example& example, double least_score,
                 const ClassNames& names)
-      : rows_(rows),
-        names_(names),
-        height_(example.origin().height()),
-        width_(example.origin().width()) {
+      : rows_(rows), names_(names) {
+    found_.height = example.origin().height(), found_.width = example.origin().width();
     for (const FoundBox& box : BoxesInFile(rows, example)) {
-      if (box.score >= least_score) boxes_.push_back(box);
+      if (box.score >= least_score) found_.boxes.push_back(box);
     }
   }
 
@@ -29,7 +27,7 @@ class BoxPrediction final : public HeadPrediction {
   std::vector<std::string> Cells() const override { return CellRows().front(); }
   std::vector<std::vector<std::string>> CellRows() const override {
     std::vector<std::vector<std::string>> rows;
-    for (const FoundBox& box : boxes_)
+    for (const FoundBox& box : found_.boxes)
       rows.push_back({names_[box.label], format("{:.6f}", box.score), Place(box.left),
                       Place(box.top), Place(box.right), Place(box.bottom)});
     if (rows.empty()) rows.emplace_back(kColumns.size());
@@ -37,23 +35,24 @@ class BoxPrediction final : public HeadPrediction {
   }
   Json ToJson() const override {
     Json list = Json::array();
-    for (const FoundBox& box : boxes_) {
+    for (const FoundBox& box : found_.boxes) {
       list.push_back({{"class", names_[box.label]},
                       {"index", box.label},
                       {"score", box.score},
                       {"box", {box.left, box.top, box.right, box.bottom}}});
     }
-    return {{"boxes", list}, {"height", height_}, {"width", width_}};
+    return {{"boxes", list}, {"height", found_.height}, {"width", found_.width}};
   }
   std::string Caption() const override { return Counts(", "); }
-  void DrawOn(io::Image* image) const override { DrawFound(boxes_, names_, image); }
+  void DrawOn(io::Image* image) const override { DrawFound(found_.boxes, names_, image); }
+  const BoxesInImage* Boxes() const override { return &found_; }
 
  private:
   static std::string Place(double at) { return format("{:.2f}", at); }
   // "12 RBC  1 WBC", in the order of the classes.
   std::string Counts(const char* separator) const {
     std::map<int, int64_t> counts;
-    for (const FoundBox& box : boxes_) ++counts[box.label];
+    for (const FoundBox& box : found_.boxes) ++counts[box.label];
     std::string text;
     for (const auto& [label, count] : counts)
       text += format("{}{} {}", text.empty() ? "" : separator, count, names_[label]);
@@ -62,14 +61,13 @@ class BoxPrediction final : public HeadPrediction {
 
   const std::span<const float> rows_;
   const ClassNames& names_;
-  const int height_, width_;     // of the file
-  std::vector<FoundBox> boxes_;  // the best first
+  BoxesInImage found_;
 };
 
 class BoxPredictor final : public Predictor {
  public:
   BoxPredictor(int64_t width, double least_score, std::vector<std::string> names)
-      : width_(width), least_score_(least_score), names_(std::move(names)) {}
+      : width_(width), least_score_(least_score), classes_(std::move(names)), names_(classes_) {}
 
   Abilities abilities() const override { return {.threshold = true, .placed = true}; }
   int64_t width() const override { return width_; }
@@ -78,11 +76,13 @@ class BoxPredictor final : public Predictor {
                                           const Example& example) const override {
     return std::make_unique<BoxPrediction>(values, example, least_score_, names_);
   }
+  const std::vector<std::string>* BoxClasses() const override { return &classes_; }
   std::string HowNotFinite() const override { return "boxes that are not finite are skipped"; }
 
  private:
   const int64_t width_;
   const double least_score_;
+  const std::vector<std::string> classes_;
   const ClassNames names_;
 };
 

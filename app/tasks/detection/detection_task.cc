@@ -30,15 +30,15 @@ class DetectionTask final : public Task {
     return Finding{LogLevel::kError, text,
                    "set num_filter: \"${classes}\" in the layers of the scores to follow the data"};
   }
-  std::vector<std::string> OddLabels(const io::Source& training) const override {
-    const std::vector<io::FieldSpec>& fields = training.label_fields();
+  std::vector<std::string> OddLabels(const io::Source& data) const override {
+    const std::vector<io::FieldSpec>& fields = data.label_fields();
     // One label may have another name than the net's.
     const auto field = std::ranges::find_if(fields, [this, &fields](const io::FieldSpec& spec) {
       return (fields.size() == 1 || spec.name == head().label) &&
              spec.kind == io::FieldKind::kBoxes;
     });
     if (field == fields.end()) return {};
-    return OddBoxes(training, static_cast<size_t>(field - fields.begin()), head().box_classes);
+    return OddBoxes(data, static_cast<size_t>(field - fields.begin()), head().box_classes);
   }
   void Show(std::span<const float> label, const TShape& shape,
             report::SheetImage* shown) const override {
@@ -58,8 +58,12 @@ class DetectionTask final : public Task {
     return std::make_unique<BoxReport>(head(), head().facts.classes);
   }
   std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& options) const override {
+    const ClassNames known(head().facts.classes);
+    std::vector<std::string> names = head().facts.classes;
+    while (static_cast<int64_t>(names.size()) < head().box_classes)
+      names.push_back(known[static_cast<int64_t>(names.size())]);
     return NewBoxPredictor(head().width(), options.threshold.value_or(kShownScore),
-                           head().facts.classes);
+                           std::move(names));
   }
 };
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Names of files that `infer` writes, made of the names of its inputs.
+#include <filesystem>
+#include <string>
+
+namespace mxtrain::inference {
+
+// A file's name of these two parts. Names too long for the file system are truncated in the first
+// part and made unique by a checksum of it.
+std::string Shortened(const std::string& stem, const std::string& end);
+
+// The name of a class, a head or a row as that of a folder or file.
+std::string FileName(std::string name);
+
+// A path below a folder: without the root, and without steps upwards.
+std::filesystem::path Below(const std::filesystem::path& path);
+
+}  // namespace mxtrain::inference
