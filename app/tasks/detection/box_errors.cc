@@ -9,15 +9,6 @@ namespace {
 
 constexpr double kAt = 0.5, kNear = 0.1;
 
-double Iou(const TrueBox& a, const FoundBox& b) {
-  const double width = std::min(a.right, b.right) - std::max(a.left, b.left),
-               height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
-  if (!(width > 0 && height > 0)) return 0;
-  const double common = width * height;
-  return common / ((a.right - a.left) * (a.bottom - a.top) +
-                   (b.right - b.left) * (b.bottom - b.top) - common);
-}
-
 bool Counts(const TrueBox& object) {
   return !object.crowd && !object.difficult;
 }
@@ -27,10 +18,11 @@ template <typename Take>
 std::optional<size_t> Nearest(std::span<const TrueBox> truth, const FoundBox& box, double least,
                               Take&& take) {
   std::optional<size_t> nearest;
+  double largest = 0;
   for (size_t i = 0; i < truth.size(); ++i) {
-    const double overlap = take(i) ? Iou(truth[i], box) : 0;
-    if (overlap < least || (nearest && overlap <= Iou(truth[*nearest], box))) continue;
-    nearest = i;
+    const double overlap = take(i) ? IntersectionOverUnion(box, truth[i]) : 0;
+    if (overlap < least || (nearest && overlap <= largest)) continue;
+    nearest = i, largest = overlap;
   }
   return nearest;
 }

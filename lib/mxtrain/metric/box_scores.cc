@@ -60,14 +60,9 @@ double Intersection(const FoundBox& a, const TrueBox& b) {
   return width > 0 && height > 0 ? width * height : 0;
 }
 
-double Iou(const FoundBox& found, const TrueBox& truth) {
-  const double common = Intersection(found, truth);
-  return common > 0 ? common / (AreaOf(found) + AreaOf(truth) - common) : 0;
-}
-
 // COCO's: the part of the detection inside a crowd.
 double CocoIou(const FoundBox& found, const TrueBox& truth) {
-  if (!truth.crowd) return Iou(found, truth);
+  if (!truth.crowd) return IntersectionOverUnion(found, truth);
   const double common = Intersection(found, truth);
   return common > 0 ? common / AreaOf(found) : 0;
 }
@@ -245,7 +240,7 @@ void RankVocImage(const ClassBoxes& image, double iou, Ranking* ranking) {
     double best = 0;
     size_t choice = 0;
     for (size_t i = 0; i < image.truth.size(); ++i) {
-      const double overlap = Iou(found, image.truth[i]);
+      const double overlap = IntersectionOverUnion(found, image.truth[i]);
       if (!(overlap > best)) continue;
       best = overlap;
       choice = i;
@@ -271,6 +266,11 @@ void CheckLabel(int label, size_t classes, const char* of) {
 }
 
 }  // namespace
+
+double IntersectionOverUnion(const FoundBox& found, const TrueBox& truth) {
+  const double common = Intersection(found, truth);
+  return common > 0 ? common / (AreaOf(found) + AreaOf(truth) - common) : 0;
+}
 
 BoxScores::BoxScores(int num_classes) {
   MXTRAIN_ASSERT(num_classes >= 0);

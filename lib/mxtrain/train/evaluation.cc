@@ -39,6 +39,54 @@ void RequireClassifier(const Metric& metric, const LossReport::Head& head) {
         metric.name(), head.name);
 }
 
+// What a metric compares.
+struct Compared {
+  int output;
+  std::string label;
+  const LossReport::Head* loss;  // of the output; null: it has none
+};
+
+// As the metric says, else of the first loss with a label, else of the first output that answers a
+// label beside the losses.
+Compared ComparedBy(const MetricSpec& spec, const Symbol& symbol, const LossReport& losses,
+                    const std::map<int, std::string>& beside) {
+  const auto first = [&losses](auto&& fits) {
+    const auto found = std::ranges::find_if(losses.heads(), fits);
+    return found == losses.heads().end() ? nullptr : &*found;
+  };
+  const auto of_output = [&first](int output) {
+    return first([output](const LossReport::Head& head) { return head.output == output; });
+  };
+  Compared compared;
+  if (!spec.output.empty()) {
+    compared.output = FindOutput(symbol, spec.output);
+    compared.loss = of_output(compared.output);
+  } else if (const auto* labelled =
+                 first([](const LossReport::Head& head) { return !head.label.empty(); })) {
+    compared.output = labelled->output;
+    compared.loss = labelled;
+  } else if (!beside.empty()) {
+    compared.output = beside.begin()->first;
+    compared.loss = of_output(compared.output);
+  } else {
+    Throw(ErrorKind::kConfig,
+          "metric {} needs an output and a label: the net has no loss with a label; end it with "
+          "one (SoftmaxOutput, LinearRegressionOutput, ...), or give `output` and `label`",
+          spec.name);
+  }
+  const auto answered = beside.find(compared.output);
+  compared.label = !spec.label.empty()        ? spec.label
+                   : answered != beside.end() ? answered->second
+                   : compared.loss            ? compared.loss->label
+                                              : "";
+  if (compared.label.empty()) {
+    Throw(ErrorKind::kConfig,
+          "metric {} of output '{}' needs `label`: that output has none of its own", spec.name,
+          spec.output);
+  }
+  return compared;
+}
+
 }  // namespace
 
 std::string HeadName(std::string output) {
@@ -50,37 +98,14 @@ std::string HeadName(std::string output) {
 MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses,
                      const std::vector<MetricSpec>& specs, const std::vector<DataDesc>& labels) {
   const std::map<int, std::string> beside = LabelsBesideLosses(symbol);
-  for (const MetricSpec& given : specs) {
-    MetricSpec spec = given;
+  for (const MetricSpec& spec : specs) {
     Item item;
     item.metric = Metric::Create(spec.name, spec.params);
-    const LossReport::Head* head = nullptr;
-    const bool no_loss_has_a_label = std::ranges::all_of(
-        losses.heads(), [](const LossReport::Head& h) { return h.label.empty(); });
-    if (spec.output.empty() && no_loss_has_a_label && !beside.empty())
-      spec.output = symbol.ListOutputs()[static_cast<size_t>(beside.begin()->first)];
-    if (const auto found =
-            spec.output.empty() ? beside.end() : beside.find(FindOutput(symbol, spec.output));
-        found != beside.end() && spec.label.empty())
-      spec.label = found->second;
-    for (const LossReport::Head& h : losses.heads()) {
-      const bool fits =
-          spec.output.empty() ? !h.label.empty() : h.output == FindOutput(symbol, spec.output);
-      if (fits && !head) head = &h;
-    }
-    if (!head && spec.output.empty()) {
-      Throw(ErrorKind::kConfig,
-            "metric {} needs an output and a label: the net has no loss with a label; end it with "
-            "one (SoftmaxOutput, LinearRegressionOutput, ...), or give `output` and `label`",
-            spec.name);
-    }
-    item.output = spec.output.empty() ? head->output : FindOutput(symbol, spec.output);
-    item.label = !spec.label.empty() ? spec.label : head ? head->label : "";
-    if (head && item.label == head->label) RequireClassifier(*item.metric, *head);
-    if (item.label.empty())
-      Throw(ErrorKind::kConfig,
-            "metric {} of output '{}' needs `label`: that output has none of its own", spec.name,
-            spec.output);
+    const Compared compared = ComparedBy(spec, symbol, losses, beside);
+    item.output = compared.output;
+    item.label = compared.label;
+    if (compared.loss && item.label == compared.loss->label)
+      RequireClassifier(*item.metric, *compared.loss);
     for (const DataDesc& desc : labels) {
       if (desc.name == item.label) item.units = desc.units;
     }
