@@ -170,8 +170,11 @@ class Check final : public Command {
       for (const std::string& text : source ? source->losses() : std::vector<std::string>())
         findings->AddSaid(LogLevel::kWarning, text);
     }
-    if (train && net) {
-      for (const std::string& text : tasks::OddLabels(session.Tasks(), *train))
+    for (const bool validation : {false, true}) {
+      const auto& source = validation ? val : train;
+      if (!source || !net) continue;
+      for (const std::string& text :
+           tasks::OddLabels(session.Tasks(), *source, validation ? "data.val" : "data.train"))
         findings->Add(LogLevel::kWarning, text);
     }
     CheckData(train.get(), val.get(), net ? &session.net() : nullptr, session.config().data.bits,

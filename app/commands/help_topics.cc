@@ -208,10 +208,12 @@ validates on all of them.
     cells/annotations/instances_train.json              or one folder, of which a fifth is held out
 
     mxtrain init cells --net efficientnet_lite0 --weights efficientnet_lite0.pth
-    mxtrain check cells.yaml                reads every label: boxes without an area, beyond the image, given twice
+    mxtrain check cells.yaml                boxes without an area, beyond the image, given twice
     mxtrain train cells.yaml
     mxtrain eval runs/latest                average precision by class and size, kinds of errors, worst images
     mxtrain infer runs/latest photos --output boxes.csv --annotate drawn --threshold 0.5
+    mxtrain infer runs/latest photos --format yolo --output labels      or --output boxes.json, COCO's
+    mxtrain export runs/latest cells.onnx   the whole detector, for other programs
 
 `mxtrain synth shapes --task detection` makes such data. Coordinates are in pixels of the image as it is shown.
 Difficult objects and crowds count neither as objects nor as background.

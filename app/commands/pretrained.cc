@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <set>
 
+#include "app/commands/command.h"
 #include "app/config/address.h"
 #include "app/config/document.h"
 #include "app/config/name_list.h"
@@ -278,12 +280,35 @@ std::string LocalWeights(const std::string& file, console::Console& console, boo
   return local;
 }
 
+namespace {
+
+// Whether the file's arrays in another shape are all of another number of classes: as many outputs
+// more or less as each other, of the same inputs.
+bool DifferByClassesAlone(const std::vector<WeightsAccount::Reset>& reset) {
+  std::optional<std::pair<int64_t, int64_t>> classes;  // of the net, of the file
+  for (const WeightsAccount::Reset& array : reset) {
+    if (!array.in_file) continue;
+    const TShape &ours = array.shape, &theirs = *array.in_file;
+    if (ours.ndim() < 1 || ours.ndim() != theirs.ndim()) return false;
+    if (!std::equal(ours.begin() + 1, ours.end(), theirs.begin() + 1)) return false;
+    if (classes && *classes != std::pair(ours[0], theirs[0])) return false;
+    classes = {ours[0], theirs[0]};
+  }
+  return true;
+}
+
+}  // namespace
+
 WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& names) {
   constexpr size_t kFew = 4;           // arrays: of one layer, or of two
   constexpr size_t kMostMissing = 10;  // a gap of more than a tenth is another net
   const std::set<std::string> taken(account.taken.begin(), account.taken.end());
+  // New classes are learnt wherever in the net they are: a detector has them at every scale.
+  const bool new_classes = DifferByClassesAlone(account.reset);
   std::map<std::string, bool> reset;  // whether the file has the name
-  for (const WeightsAccount::Reset& r : account.reset) reset[r.name] = r.in_file.has_value();
+  for (const WeightsAccount::Reset& r : account.reset) {
+    if (!r.in_file || !new_classes) reset[r.name] = r.in_file.has_value();
+  }
   std::vector<std::string> missing, pending;
   size_t renamed = 0;
   for (const std::string& name : names) {

@@ -356,8 +356,11 @@ class Train final : public Command {
           format("{} processes over {}, each with {} examples of a step's {}", group->size(),
                  group->transport(), session.BatchOfRank(), session.BatchOfRank() * group->size()));
     }
-    if (const auto training = session.OpenSource(false)) {
-      for (const std::string& text : tasks::OddLabels(session.Tasks(), *training))
+    for (const bool validation : {false, true}) {
+      const auto source = session.OpenSource(validation);
+      if (!source) continue;
+      for (const std::string& text :
+           tasks::OddLabels(session.Tasks(), *source, validation ? "data.val" : "data.train"))
         console.Message(LogLevel::kWarning, text);
     }
     if (!session.class_names().empty())

@@ -2,7 +2,9 @@
 #include "app/config/document.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "app/config/address.h"
@@ -207,11 +209,42 @@ class DocumentLoader {
     if (!name || name->is_null()) return written ? *written : Value();
     Value decoder = LoadDecoder(*name);
     Value layers = *list_of(decoder.Get("net"));
+    CheckSides(net, *name, *decoder.Get("net")->Get("multiple"));
     if (written) layers.list.insert(layers.list.end(), written->list.begin(), written->list.end());
     std::erase_if(decoder.members,
                   [](const Member& m) { return m.key != "blocks" && m.key != "vars"; });
     Merge(std::move(decoder), parts);
     return layers;
+  }
+
+  // The sides of the net's input must be multiples of what the decoder says. Expressions are not
+  // looked at.
+  void CheckSides(const Value& net, const Value& decoder, const Value& multiple) {
+    const Value* const input = net.Get("input");
+    if (!input || !input->is_list() || input->list.size() < 2) return;
+    const int64_t step = *IntegerOf(multiple.text);
+    std::vector<std::string> fitting;
+    bool fits = true;
+    for (size_t i = 0; i < input->list.size(); ++i) {
+      const std::optional<int64_t> length = IntegerOf(input->list[i].text);
+      const bool is_side = i + 2 >= input->list.size();
+      if (!length) return;
+      fits = fits && (!is_side || *length % step == 0);
+      fitting.push_back(
+          std::to_string(is_side ? std::max(step, (*length + step / 2) / step * step) : *length));
+    }
+    if (fits) return;
+    diagnostics_.Error(
+        input->place,
+        format("net.input: the sides must be multiples of {} for decoder: {}", step, decoder.text),
+        format("for example [{}], and the transforms to that size", join(fitting, ", ")));
+  }
+
+  static std::optional<int64_t> IntegerOf(const std::string& text) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
   }
 
   // Cuts the layers of the net `name` behind the last that one of `layers` takes by its name, and

@@ -27,6 +27,19 @@ std::string TextLine(std::string text, const std::string& comment) {
   return text + "\n";
 }
 
+std::string ExactDecodeText() {
+  return TextLine("  exact_decode: true",
+                  "JPEG files as other programs decode them, also for an "
+                  "exported model;") +
+         TextLine("", "false: faster with photos of many megapixels");
+}
+
+std::string ResizedText(const std::string& transform, int height, int width,
+                        const std::string& more) {
+  return format("      - {}: {{size: [{}, {}]{}, interpolation: bilinear, antialias: true}}",
+                transform, height, width, more);
+}
+
 std::string NormalizeText(const ZooWeights& weights, bool from_weights) {
   if (!from_weights || !weights.family) return "normalize: imagenet";
   const config::WeightsFamily usual;

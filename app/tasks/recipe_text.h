@@ -13,6 +13,14 @@ namespace mxtrain::tasks {
 // A line of YAML with its comment in a column of its own; "" for none.
 std::string TextLine(std::string text, const std::string& comment);
 
+// The line data.exact_decode: what an exported model gives is then what `infer` gives.
+std::string ExactDecodeText();
+
+// A transform to this size, with the filter that an exported model has, too; `more`: parameters
+// behind it.
+std::string ResizedText(const std::string& transform, int height, int width,
+                        const std::string& more = "");
+
 // The transform `normalize` as a net with published weights needs it; as most need it, for a net
 // without (`from_weights` false).
 std::string NormalizeText(const ZooWeights& weights, bool from_weights);

@@ -16,11 +16,12 @@ std::optional<Finding> Task::RefuseSets() const {
 }
 
 std::vector<std::string> OddLabels(const std::vector<std::unique_ptr<Task>>& tasks,
-                                   const io::Source& training) {
+                                   const io::Source& data, const std::string& name) {
   std::vector<std::string> all;
   for (const auto& task : tasks) {
-    for (std::string& odd : task->OddLabels(training)) {
-      if (std::ranges::find(all, odd) == all.end()) all.push_back(std::move(odd));
+    for (const std::string& odd : task->OddLabels(data)) {
+      std::string text = format("{}: {}", name, odd);
+      if (std::ranges::find(all, text) == all.end()) all.push_back(std::move(text));
     }
   }
   return all;

@@ -87,11 +87,35 @@ prints '"boxes":[{"class":'
 expect 0 infer run shapes/val/images --format csv --threshold 1 --output none.csv
 holds "images without boxes have no line of their own" test "$(grep -c ',,,,,,$' none.csv)" = 40
 
+# --- as labels, which are then those of the model itself
+expect 0 infer run shapes/val/images --format yolo --output again/labels --threshold 0.5
+says "boxes of 40 images in again/labels"
+cp -r shapes/val/images again/images
+expect 0 infer run shapes/val/images --threshold 0.5 --output again.json
+for labels in again again.json; do
+  expect 0 eval run $labels --json
+  holds "$labels are not the model's own boxes" test "$(grep -o '"ap50":[0-9.]*' stdout | head -1)" = '"ap50":1.0'
+done
+expect 2 infer run shapes/val/images --format yolo --output again/labels
+says "must be new or empty"
+expect 2 infer run shapes/val/images --format yolo
+says "give --output FOLDER"
+
+# --- as ONNX, with what makes boxes of the maps
+expect 0 export run boxes.onnx
+says "rows of class, score, left, top, right, bottom"
+holds "boxes are not suppressed in ONNX" grep -q NonMaxSuppression boxes.onnx
+expect 3 infer boxes.onnx shapes/val/images
+says "NonMaxSuppression"
+
 # --- init recognizes the data
 expect 0 init shapes --output init.yaml
 prints "boxes of 2 classes (yolo)"
 expect 0 check init.yaml
 prints "label 'boxes_label'"
+expect 3 check init.yaml net.input=[3,100,64]
+says "net.input: the sides must be multiples of 32 for decoder: boxes"
+says "for example [3, 96, 64]"
 
 # --- the same objects as XML, JSON and a table: equal batches
 mkdir -p voc/images voc/annotations
@@ -112,6 +136,10 @@ for kind in voc:voc box_csv:table.csv coco:coco.json; do
 done
 for other in box_csv coco; do holds "$other is another data set than voc" cmp -s <(cut -d, -f6- of_voc/metrics.csv) <(cut -d, -f6- of_$other/metrics.csv); done
 
+# --- from a detector of other classes: what scores these is new, wherever in the net it is
+expect 0 train boxes.yaml --out tuned train.weights.file=run train.epochs=1 data.train.source=box_csv data.train.path=table.csv data.val.source=box_csv data.val.path=table.csv data.batch_size=5
+holds "new classes are told as a gap" sh -c '! grep -q "start from random values" stdout stderr'
+
 # --- what is refused and told
 sed -e '/^  val:/d' -e 's/source: yolo/source: voc/' -e 's#path: shapes/train#path: voc#' -e 's/batch_size: 16/batch_size: 5/' boxes.yaml >voc.yaml
 echo '<annotation><object><name>cat</name><bndbox><xmin>3</xmin><ymin>x</ymin><xmax>30</xmax><ymax>9</ymax></bndbox></object></annotation>' >voc/annotations/000041.xml
@@ -120,8 +148,8 @@ says "voc/annotations/000041.xml: object 1: ymin is 'x', expected a number of pi
 echo '<annotation><object><name>cat</name><bndbox><xmin>30</xmin><ymin>9</ymin><xmax>3</xmax><ymax>20</ymax></bndbox></object>
 <object><name>cat</name><bndbox><xmin>3</xmin><ymin>9</ymin><xmax>3000</xmax><ymax>30</ymax></bndbox></object></annotation>' >voc/annotations/000041.xml
 expect 9 check voc.yaml
-says "1 box without an area, which is not learnt (first: box 1 of "
-says "1 box beyond the edges of the image; only what is inside is learnt"
+says "1 box without an area, which is ignored (first: box 1 of "
+says "1 box beyond the edges of the image; only what is inside counts"
 echo '<annotation><object>' >voc/annotations/000041.xml
 expect 4 check voc.yaml
 says "voc/annotations/000041.xml:"

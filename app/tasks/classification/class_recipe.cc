@@ -6,6 +6,7 @@
 #include "app/report/list_item.h"
 #include "app/report/output.h"
 #include "app/tasks/recipe.h"
+#include "app/tasks/recipe_text.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::tasks {
@@ -122,13 +123,6 @@ train:
 }
 
 }  // namespace
-
-std::string ExactDecodeText() {
-  return "  exact_decode: true                    # JPEG files as other programs decode them, also "
-         "for "
-         "an exported model;\n"
-         "                                        # false: faster with photos of many megapixels\n";
-}
 
 std::string HeadText(const ImageFolder& f, const std::string& file) {
   const std::string test = f.test.empty()

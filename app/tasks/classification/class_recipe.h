@@ -31,9 +31,6 @@ struct TrainingChoice {
 // total, a multiple of 5, within 10 .. 60. `input_size` > 0 is used as given.
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size);
 
-// The line data.exact_decode: the scores of an exported model are then those of `infer`.
-std::string ExactDecodeText();
-
 // The comments at the head of a configuration, and the keys `name` and `seed`.
 std::string HeadText(const ImageFolder& folder, const std::string& file);
 

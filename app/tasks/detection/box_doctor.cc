@@ -27,8 +27,8 @@ struct Oddity {
   }
   void TellTo(std::vector<std::string>* odd, const std::string& what) const {
     if (count == 0) return;
-    odd->push_back(format("data.train: {} {} {} (first: {})", count, count == 1 ? "box" : "boxes",
-                          what, first));
+    odd->push_back(
+        format("{} {} {} (first: {})", count, count == 1 ? "box" : "boxes", what, first));
   }
 };
 
@@ -55,11 +55,10 @@ class Doctor {
     const int64_t step = std::max<int64_t>(1, source_.size() / kLooks);
     for (int64_t i = 0; i < source_.size(); ++i) LookAt(i, /*sized=*/i % step == 0);
     std::vector<std::string> odd;
-    if (objects_ == 0)
-      return {"data.train: none of the images has an object, so that there is nothing to learn"};
-    flat_.TellTo(&odd, "without an area, which is not learnt");
+    if (objects_ == 0) return {"none of the images has an object"};
+    flat_.TellTo(&odd, "without an area, which is ignored");
     beyond_.TellTo(&odd,
-                   "beyond the edges of the image; only what is inside is learnt. Were the images "
+                   "beyond the edges of the image; only what is inside counts. Were the images "
                    "resized after they were labelled?");
     twice_.TellTo(&odd, "given twice, with the same class and corners");
     unknown_.TellTo(&odd, format("of a class that the net's {} outputs do not have", classes_));
@@ -69,8 +68,8 @@ class Doctor {
         unseen.push_back(format("'{}'", source_.class_names()[k]));
     }
     if (!unseen.empty())
-      odd.push_back(format("data.train: no object of {} {}",
-                           unseen.size() == 1 ? "class" : "the classes", FirstOf(unseen, 8)));
+      odd.push_back(format("no object of {} {}", unseen.size() == 1 ? "class" : "the classes",
+                           FirstOf(unseen, 8)));
     return odd;
   }
 
@@ -110,8 +109,8 @@ class Doctor {
 
 }  // namespace
 
-std::vector<std::string> OddBoxes(const io::Source& training, size_t position, int64_t classes) {
-  return Doctor(training, position, classes).Look();
+std::vector<std::string> OddBoxes(const io::Source& data, size_t position, int64_t classes) {
+  return Doctor(data, position, classes).Look();
 }
 
 }  // namespace mxtrain::tasks

@@ -12,6 +12,6 @@ namespace mxtrain::tasks {
 // or beyond the edges of their image, the same box twice, classes that a net of `classes` outputs
 // does not have (0: not known), classes without an object, no objects at all. Sizes are read of
 // some images of a large data set.
-std::vector<std::string> OddBoxes(const io::Source& training, size_t position, int64_t classes);
+std::vector<std::string> OddBoxes(const io::Source& data, size_t position, int64_t classes);
 
 }  // namespace mxtrain::tasks

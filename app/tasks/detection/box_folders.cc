@@ -194,20 +194,20 @@ class BoxFolders final : public Recipe {
     text += TextLine(format("  input: [3, {}, {}]", height_, width_),
                      format("sides are multiples of {}", kTrunkMultiple));
     text += choice_.net ? TrunkVariables(choice_) : "\nvars:\n  stochastic_depth: 0\n";
-    text += format("\ndata:\n  batch_size: {}\n  train:\n{}", batch_, Lines(train_));
+    text += format("\ndata:\n  batch_size: {}\n{}  train:\n{}", batch_, ExactDecodeText(),
+                   Lines(train_));
     text += TextLine("    classes: " + ListText(train_.source->class_names()),
                      "in the order of their numbers");
     text += "    shuffle: true\n    transforms:\n";
-    text += TextLine(
-        format("      - random_resized_crop: {{size: [{}, {}], area: [0.4, 1]}}", height_, width_),
-        "boxes move along");
+    text += TextLine(ResizedText("random_resized_crop", height_, width_, ", area: [0.4, 1]"),
+                     "boxes move along");
     text += TextLine("      - flip", "remove it if left and right differ in meaning");
     text += format("      - brightness: 0.3\n      - contrast: 0.3\n      - {}\n  val:\n", pixels);
     text +=
         val_ ? Lines(*val_)
              : TextLine(format("    split: {}", kBoxHoldout), "fraction held out for validation");
     text +=
-        format("    transforms:\n      - resize: [{}, {}]\n      - {}\n", height_, width_, pixels);
+        format("    transforms:\n{}\n      - {}\n", ResizedText("resize", height_, width_), pixels);
     text += format("\ntrain:\n  epochs: {}\n", epochs_);
     if (weighted) text += WeightsText(*choice_.weights);
     text += "  optimizer: {name: adamw, lr: 0.003, weight_decay: 0.01}\n";

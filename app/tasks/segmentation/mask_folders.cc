@@ -344,7 +344,8 @@ class MaskFolders final : public Recipe {
                      format("sides are multiples of {}", kTrunkMultiple));
     if (!published) text += std::string("  layers:\n") + kSmallLayers;
     text += TrunkVariables(choice_);
-    text += format("\ndata:\n  batch_size: {}\n  train:\n", batch_) + Data(pixels);
+    text += format("\ndata:\n  batch_size: {}\n{}  train:\n", batch_, ExactDecodeText());
+    text += Data(pixels);
     return text + Training(weighted);
   }
 
@@ -393,8 +394,7 @@ class MaskFolders final : public Recipe {
     if (folder_.ignored.empty() && folder_.colours.empty())
       text += TextLine("    mask_ignore: []", "numbers of no class, besides 255");
     text += "    shuffle: true\n    transforms:\n";
-    text += format("      - random_resized_crop: {{size: [{}, {}], area: [0.25, 1]}}\n", height_,
-                   width_);
+    text += ResizedText("random_resized_crop", height_, width_, ", area: [0.25, 1]") + "\n";
     text += TextLine("      - flip", "remove it if left and right differ in meaning");
     text += "      - brightness: 0.3\n      - contrast: 0.3\n      - saturation: 0.2\n";
     text += format("      - {}\n  val:\n", pixels);
@@ -404,8 +404,8 @@ class MaskFolders final : public Recipe {
       text += format("    source: image_folder\n    path: {}\n    targets: {}\n",
                      QuoteYaml(folder_.val), QuoteYaml(folder_.val_masks));
     }
-    return text + format("    transforms:\n      - resize: [{}, {}]\n      - {}\n", height_, width_,
-                         pixels);
+    return text + format("    transforms:\n{}\n      - {}\n",
+                         ResizedText("resize", height_, width_), pixels);
   }
 
   std::string Training(bool weighted) const {

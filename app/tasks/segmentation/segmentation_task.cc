@@ -31,7 +31,7 @@ class SegmentationTask final : public Task {
     return Finding{LogLevel::kError, text,
                    "set num_filter: \"${classes}\" in the layer before it to follow the data"};
   }
-  std::vector<std::string> OddLabels(const io::Source& training) const override;
+  std::vector<std::string> OddLabels(const io::Source& data) const override;
   void Show(std::span<const float> label, const TShape& shape,
             report::SheetImage* shown) const override {
     if (shape.ndim() != 3 || shape[1] != shown->image.height || shape[2] != shown->image.width)
@@ -53,9 +53,9 @@ class SegmentationTask final : public Task {
 };
 
 // Masks are read as the pipeline reads them, so of a large data set only some are looked at.
-std::vector<std::string> SegmentationTask::OddLabels(const io::Source& training) const {
+std::vector<std::string> SegmentationTask::OddLabels(const io::Source& data) const {
   constexpr int64_t kLooks = 500;
-  const std::vector<io::FieldSpec>& fields = training.label_fields();
+  const std::vector<io::FieldSpec>& fields = data.label_fields();
   // One label may have another name than the net's.
   const auto field = std::ranges::find_if(fields, [this, &fields](const io::FieldSpec& spec) {
     return (fields.size() == 1 || spec.name == head().label) && spec.kind == io::FieldKind::kMask;
@@ -66,10 +66,10 @@ std::vector<std::string> SegmentationTask::OddLabels(const io::Source& training)
   int64_t empty = 0, beyond = 0, looked = 0;
   std::string first_empty, first_beyond;
   io::Sample sample;
-  const int64_t step = std::max<int64_t>(1, training.size() / kLooks);
-  for (int64_t i = 0; i < training.size(); i += step) {
+  const int64_t step = std::max<int64_t>(1, data.size() / kLooks);
+  for (int64_t i = 0; i < data.size(); i += step) {
     try {
-      training.Read(i, &sample);
+      data.Read(i, &sample);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
       continue;  // bad examples are told of elsewhere
@@ -83,8 +83,8 @@ std::vector<std::string> SegmentationTask::OddLabels(const io::Source& training)
       any = any || own[k] > 0;
       too_high = too_high || (own[k] > 0 && static_cast<int64_t>(k) >= head().shape[1]);
     }
-    if (!any && empty++ == 0) first_empty = training.Name(i);
-    if (too_high && beyond++ == 0) first_beyond = training.Name(i);
+    if (!any && empty++ == 0) first_empty = data.Name(i);
+    if (too_high && beyond++ == 0) first_beyond = data.Name(i);
   }
   std::vector<std::string> odd;
   const ClassNames names(head().facts.classes);
@@ -93,25 +93,21 @@ std::vector<std::string> SegmentationTask::OddLabels(const io::Source& training)
     if (counts[static_cast<size_t>(k)] == 0) unseen.push_back(format("'{}'", names[k]));
   }
   if (looked > 0 && empty == looked)
-    return {format(
-        "data.train: none of the masks has a pixel of any class, so that there is nothing to "
-        "learn (first: {})",
-        first_empty)};
+    return {format("none of the masks has a pixel of any class (first: {})", first_empty)};
   if (!unseen.empty()) {
-    odd.push_back(
-        format("data.train: no pixel of {} {} in {}", unseen.size() == 1 ? "class" : "the classes",
-               FirstOf(unseen, 8),
-               looked == training.size() ? "the masks" : format("{} masks looked at", looked)));
+    odd.push_back(format(
+        "no pixel of {} {} in {}", unseen.size() == 1 ? "class" : "the classes", FirstOf(unseen, 8),
+        looked == data.size() ? "the masks" : format("{} masks looked at", looked)));
   }
   if (empty > 0) {
-    odd.push_back(format("data.train: {} without a pixel of any class (first: {})",
-                         Counted(empty, "mask"), first_empty));
+    odd.push_back(
+        format("{} without a pixel of any class (first: {})", Counted(empty, "mask"), first_empty));
   }
   if (beyond > 0) {
-    odd.push_back(format(
-        "data.train: {} with a class of {} or more, which the net's {} outputs do not have (first: "
-        "{}); pixels of no class are listed as mask_ignore",
-        Counted(beyond, "mask"), head().shape[1], head().shape[1], first_beyond));
+    odd.push_back(
+        format("{} with a class of {} or more, which the net's {} outputs do not have (first: "
+               "{}); pixels of no class are listed as mask_ignore",
+               Counted(beyond, "mask"), head().shape[1], head().shape[1], first_beyond));
   }
   return odd;
 }

@@ -74,6 +74,10 @@ TEST_CASE("voc refuses damaged annotations") {
 
 TEST_CASE("yolo refuses lines of another form") {
   const Refused why("yolo", "a.txt");
+  CheckHas(
+      why("0 0.5 0.5 1 1\n0 320 240 64 48\n"),
+      ":2: '320' is not a share of the image's size, which goes from 0 to 1; are these pixels?");
+  CheckHas(why("0 0.5 0.5 1 -1.01\n"), ":1: '-1.01' is not a share");
   const std::string expected =
       ", expected 5 (class, x, y, width, height), or a class and x, y of each corner of a polygon";
   CHECK(why("0 0.5 0.5 1 1\n\n0 0.5 0.5 1\n") == "FILE:3: 4 numbers" + expected);

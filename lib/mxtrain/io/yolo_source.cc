@@ -72,6 +72,14 @@ std::optional<YoloObject> ParseYoloLine(std::string_view text, std::string* why)
     *why = format("'{}' is not a class number; these are 0, 1, ...", Shortened(cells[0]));
     return std::nullopt;
   }
+  // Boxes may reach beyond the image a little; a whole image beyond it they are something else.
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (values[i] >= -1 && values[i] <= 2) continue;
+    *why =
+        format("'{}' is not a share of the image's size, which goes from 0 to 1; are these pixels?",
+               Shortened(cells[i]));
+    return std::nullopt;
+  }
   YoloObject object{.number = static_cast<int64_t>(values[0])};
   if (values.size() == 5) {
     object.left = values[1] - values[3] / 2, object.right = values[1] + values[3] / 2;
