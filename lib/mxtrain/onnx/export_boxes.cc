@@ -69,8 +69,7 @@ std::string ScoresByClass(ExportNode& node, const std::string& rows, const std::
   const Attributes of_all{{"keepdims", int64_t{0}}};
   const std::string first = node.Add("ReduceMin", {classes}, of_all),
                     last = node.Add("ReduceMax", {classes}, of_all);
-  const std::string count =
-      node.Add("Add", {node.Add("Sub", {last, first}), node.Int(1)});
+  const std::string count = node.Add("Add", {node.Add("Sub", {last, first}), node.Int(1)});
   const std::string is_class =
       node.Add("OneHot", {node.Add("Sub", {classes, first}), count, node.Floats({2}, {0, 1})},
                {{"axis", int64_t{1}}});
@@ -82,23 +81,22 @@ std::string ScoresByClass(ExportNode& node, const std::string& rows, const std::
 std::string Kept(ExportNode& node, const std::string& rows, const std::string& scores,
                  int64_t count) {
   const auto first = node.Get<int64_t>("coord_start");
-  const std::string boxes = node.Add(
-      "Slice", {rows, node.Ints({first}), node.Ints({first + 4}), node.Ints({2})});
+  const std::string boxes =
+      node.Add("Slice", {rows, node.Ints({first}), node.Ints({first + 4}), node.Ints({2})});
   // [kept, 3]: image, class, box.
-  const std::string kept = node.Add(
-      "NonMaxSuppression",
-      {boxes, ScoresByClass(node, rows, scores), node.Ints({count}),
-       node.Floats({1}, {node.Number("overlap_thresh")}),
-       node.Floats({1}, {node.Number("valid_thresh")})},
-      {{"center_point_box", int64_t{node.Is("in_format", "center")}}});
+  const std::string kept =
+      node.Add("NonMaxSuppression",
+               {boxes, ScoresByClass(node, rows, scores), node.Ints({count}),
+                node.Floats({1}, {node.Number("overlap_thresh")}),
+                node.Floats({1}, {node.Number("valid_thresh")})},
+               {{"center_point_box", int64_t{node.Is("in_format", "center")}}});
   const std::string places = node.Add("Gather", {kept, node.Ints({0, 2})}, {{"axis", int64_t{1}}});
   const auto filled = [&node](const std::string& shape, float value) {
     return node.Add("ConstantOfShape", {shape}, {{"value", Tensor::Floats({1}, {value})}});
   };
   const std::string number =
       node.Add("Slice", {node.Add("Shape", {kept}), node.Ints({0}), node.Ints({1})});
-  return node.Add("ScatterND",
-                  {filled(node.Add("Shape", {scores}), 0), places, filled(number, 1)});
+  return node.Add("ScatterND", {filled(node.Add("Shape", {scores}), 0), places, filled(number, 1)});
 }
 
 void BoxNms(ExportNode& node) {
@@ -107,30 +105,29 @@ void BoxNms(ExportNode& node) {
   if (node.Text("in_format") != node.Text("out_format"))
     node.Refuse("its output has boxes of another format than its data");
   const int64_t boxes = node.in_shape(0)[1];
-  if (boxes == TShape::kUnknown) node.Refuse("the number of boxes depends on the size of the batch");
+  if (boxes == TShape::kUnknown)
+    node.Refuse("the number of boxes depends on the size of the batch");
   const auto most = node.Get<int64_t>("topk");
   const int64_t count = most < 1 ? boxes : std::min(most, boxes);
 
   std::string scores = Column(node, node.in(0), node.Get<int64_t>("score_index"));
   const auto id = node.Get<int64_t>("id_index"), background = node.Get<int64_t>("background_id");
   if (id >= 0 && background >= 0) {
-    const std::string is_background =
-        node.Add("Equal", {Column(node, node.in(0), id), node.Scalar(static_cast<float>(background))});
-    scores = node.Add("Where", {is_background,
-                                node.Scalar(-std::numeric_limits<float>::infinity()), scores});
+    const std::string is_background = node.Add(
+        "Equal", {Column(node, node.in(0), id), node.Scalar(static_cast<float>(background))});
+    scores = node.Add(
+        "Where", {is_background, node.Scalar(-std::numeric_limits<float>::infinity()), scores});
   }
   const auto rows_at = [&node](const std::string& rows, const std::string& indices) {
-    return node.Add("GatherND", {rows, node.Unsqueeze(indices, {2})},
-                    {{"batch_dims", int64_t{1}}});
+    return node.Add("GatherND", {rows, node.Unsqueeze(indices, {2})}, {{"batch_dims", int64_t{1}}});
   };
   const ExportNode::Order best = node.TopK(scores, node.Ints({count}), 1);
   const std::string candidates = rows_at(node.in(0), best.indices);
   // The kept ones in their order, then the others, which become -1.
   const ExportNode::Order first =
       node.TopK(Kept(node, candidates, best.values, count), node.Ints({count}), 1);
-  const std::string rows = node.Add(
-      "Where", {node.Unsqueeze(node.AsBool(first.values), {2}),
-                rows_at(candidates, first.indices), node.Scalar(-1)});
+  const std::string rows = node.Add("Where", {node.Unsqueeze(node.AsBool(first.values), {2}),
+                                              rows_at(candidates, first.indices), node.Scalar(-1)});
   if (count == boxes) return node.OutIs(rows);
   node.Out("Pad", {rows, node.Ints({0, 0, 0, 0, boxes - count, 0}), node.Scalar(-1)});
 }
@@ -148,7 +145,8 @@ std::string OfAllPoints(ExportNode& node, int first, int levels) {
 void PointBoxes(ExportNode& node) {
   const auto strides = node.Get<TShape>("strides");
   std::vector<TBlob> shapes(static_cast<size_t>(node.num_inputs()));  // without elements
-  for (int i = 0; i < node.num_inputs(); ++i) shapes[static_cast<size_t>(i)].shape = node.in_shape(i);
+  for (int i = 0; i < node.num_inputs(); ++i)
+    shapes[static_cast<size_t>(i)].shape = node.in_shape(i);
   const PointMaps<float> maps(strides, shapes);
 
   const std::string scores = OfAllPoints(node, 0, maps.levels);
@@ -167,16 +165,16 @@ void PointBoxes(ExportNode& node) {
       steps[side * points + i] = side < 2 ? -stride : stride;
     }
   }
-  const std::string distances = node.Add(
-      "Exp", {node.Add("Min", {OfAllPoints(node, maps.levels, maps.levels),
-                               node.Scalar(PointMaps<float>::kMostLogDistance)})});
+  const std::string distances =
+      node.Add("Exp", {node.Add("Min", {OfAllPoints(node, maps.levels, maps.levels),
+                                        node.Scalar(PointMaps<float>::kMostLogDistance)})});
   const std::string sides =
       node.Add("Add", {node.Floats({1, 4, maps.points}, from),
                        node.Add("Mul", {distances, node.Floats({1, 4, maps.points}, steps)})});
   const auto [width, height] = maps.Extent();
-  const std::string inside = node.Add(
-      "Min", {node.Add("Max", {sides, node.Scalar(0)}),
-              node.Floats({1, 4, 1}, {width, height, width, height})});
+  const std::string inside =
+      node.Add("Min", {node.Add("Max", {sides, node.Scalar(0)}),
+                       node.Floats({1, 4, 1}, {width, height, width, height})});
   const std::string columns = node.Add("Concat", {label, score, inside}, {{"axis", int64_t{1}}});
   node.Out("Transpose", {columns}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
 }
