@@ -215,10 +215,12 @@ validates on all of them.
     mxtrain infer runs/latest photos --format yolo --output labels      or --output boxes.json, COCO's
     mxtrain export runs/latest cells.onnx   the whole detector, for other programs
 
-`mxtrain synth shapes --task detection` makes such data. Coordinates are in pixels of the image as it is shown.
+`mxtrain synth shapes --task detection` makes such data, and `mxtrain pack` puts data into one file.
+Coordinates are in pixels of the image as it is shown.
 Difficult objects and crowds count neither as objects nor as background.
 
-See also `mxtrain help data.train`, `help voc`, `help yolo`, `help coco`, `help box_csv`.
+See also `mxtrain help data.train`, `help voc`, `help yolo`, `help coco`, `help box_csv`,
+`help record`.
 )"},
       {{"masks", "segmentation"},
        "a class for each pixel of an image",

@@ -164,7 +164,7 @@ offers() {
   [ "$said" = "$* " ] || fail "completion of '$line': '$said', expected '$*'"
 }
 offers "mxtrain tra" train
-offers "mxtrain infer model --format " table csv jsonl
+offers "mxtrain infer model --format " table csv jsonl coco yolo
 offers "mxtrain train c.yaml --engine n" naive
 offers "mxtrain --color a" auto always
 offers "mxtrain train c.yaml data.cac" data.cache= data.cache_bytes=

@@ -94,7 +94,7 @@ io::Split SplitOfFile(const fs::path& file) {
 
 bool MayHoldBoxes(const fs::path& file) {
   const std::string ending = Lower(file.extension().string());
-  return ending == ".json" || ending == ".csv";
+  return ending == ".json" || ending == ".csv" || ending == ".rec";
 }
 
 // Data in a folder, or in a file that lies there.

@@ -7,8 +7,10 @@
 #include <map>
 #include <set>
 
+#include "mxtrain/io/image_record.h"
 #include "mxtrain/io/internal/batch_plan.h"
 #include "mxtrain/io/internal/epoch_order.h"
+#include "mxtrain/io/record_file.h"
 #include "tests/support/error_message.h"
 #include "tests/support/pipeline_data.h"
 
@@ -145,6 +147,15 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
          for (int64_t i = 0; i < kExamples; ++i)
            lines += format("{}.png,0,0,{},2,{}\n", i, i, "abc"[i % 3]);
          dir.Write("boxes.csv", lines);
+       }},
+      {"record",
+       [&] {
+         RecordWriter writer(dir.path("a.rec"));
+         for (int64_t i = 0; i < kExamples; ++i) {
+           std::fill(image.pixels.begin(), image.pixels.end(), static_cast<uint8_t>(20 * i));
+           writer.Write(ImageRecordBytes({{static_cast<float>(i % 3)}, 0, 0, EncodePng(image)}));
+         }
+         writer.Commit();
        }},
   };
   REQUIRE_MESSAGE(writers.contains(kind), "no examples for the source " << kind);

@@ -110,6 +110,7 @@ TEST_CASE("every kind for configurations has a path, and unique parameters with 
   }
   CHECK(Sources().Find("image_folder")->NamesClasses({}));
   CHECK(Sources().Find("list")->NamesClasses({}));
+  CHECK(Sources().Find("record")->NamesClasses({}));
   CHECK(!Sources().Find("mnist")->NamesClasses({}));
   CHECK(!Sources().Find("csv")->NamesClasses({}));
   CHECK(Sources().Find("csv")->NamesClasses({{"label_delim", ";"}}));

@@ -13,6 +13,7 @@
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/internal/box_files.h"
 #include "mxtrain/io/internal/image_files.h"
+#include "mxtrain/io/internal/numbered_classes.h"
 #include "mxtrain/io/internal/plain_text.h"
 #include "mxtrain/io/internal/text_columns.h"
 #include "mxtrain/io/list_line.h"
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostYoloBytes = size_t{64} << 20;  // of the objects of an image
-constexpr size_t kMostYoloListBytes = size_t{1} << 30, kMostYoloNamesBytes = size_t{1} << 20;
+constexpr size_t kMostYoloListBytes = size_t{1} << 30;
 constexpr int64_t kMostYoloClasses = 10'000;
 
 std::vector<std::string_view> CellsBetweenBlanks(std::string_view line) {
@@ -191,24 +192,6 @@ class YoloFiles {
   std::vector<std::string> images_;
 };
 
-std::vector<std::string> ReadYoloNames(const std::string& file) {
-  std::vector<std::string> names;
-  std::set<std::string> known;
-  const std::string text = PlainText(ReadFile(file, kMostYoloNamesBytes), file);
-  ForEachLine(text, [&](std::string_view line, int64_t number) {
-    names.emplace_back(line);
-    if (number != std::ssize(names)) {
-      Throw(ErrorKind::kData,
-            "{}:{}: the line before it is empty, but each line names a class, in the order of "
-            "their numbers",
-            file, number);
-    }
-    if (!known.insert(names.back()).second)
-      Throw(ErrorKind::kData, "{}:{}: a second class '{}'", file, number, Shortened(line));
-  });
-  return names;
-}
-
 // The list of names in a folder; empty if there is none. Several with the ending .names may be of
 // other data.
 std::string NamesFileIn(const fs::path& folder) {
@@ -241,57 +224,6 @@ std::string FindNamesFile(const std::vector<std::string>& folders) {
   return "";
 }
 
-// The numbers in the files become classes.
-class YoloClasses {
- public:
-  // `last`: the largest number in the files.
-  YoloClasses(const std::vector<std::string>& given, const std::string& names_file, int64_t last)
-      : file_(names_file), names_(names_file.empty() ? given : ReadYoloNames(names_file)) {
-    const auto is_given = [&given](const std::string& name) {
-      return std::ranges::find(given, name) != given.end();
-    };
-    if (!given.empty() && std::ranges::none_of(names_, is_given)) names_ = given, file_.clear();
-    if (names_.empty()) {
-      for (int64_t k = 0; k <= std::min(last, kMostYoloClasses - 1); ++k)
-        names_.push_back(std::to_string(k));
-      unnamed_ = true;
-    }
-    classes_ = given.empty() ? names_ : given;
-    for (const std::string& name : names_) {
-      const auto found = std::ranges::find(classes_, name);
-      numbers_.push_back(found == classes_.end() ? -1 : found - classes_.begin());
-    }
-  }
-
-  const std::vector<std::string>& names() const { return classes_; }
-  int64_t NumberOf(int64_t number, const std::string& file, int64_t line) const {
-    if (number >= std::ssize(names_)) ThrowNoName(number, file, line);
-    const int64_t found = numbers_[static_cast<size_t>(number)];
-    if (found >= 0) return found;
-    Throw(ErrorKind::kData, "{}:{}: the class {} ('{}' by {}) is not one of the {} classes ({})",
-          file, line, number, Shortened(names_[static_cast<size_t>(number)]), file_,
-          classes_.size(), Shortened(FirstOf(classes_, 20), 500));
-  }
-
- private:
-  [[noreturn]] void ThrowNoName(int64_t number, const std::string& file, int64_t line) const {
-    if (unnamed_) {
-      Throw(ErrorKind::kData,
-            "{}:{}: the class {} makes more than {} classes; name them if there are so many", file,
-            line, number, kMostYoloClasses);
-    }
-    Throw(ErrorKind::kData, "{}:{}: the class {} has no name; the names{} are {}, counted from 0",
-          file, line, number, file_.empty() ? "" : " in " + file_,
-          Shortened(FirstOf(names_, 20), 500));
-  }
-
-  std::string file_;                // of the names; empty if they are given
-  std::vector<std::string> names_;  // of the numbers in the files
-  std::vector<std::string> classes_;
-  std::vector<int64_t> numbers_;  // of names_ among classes_; -1: none
-  bool unnamed_ = false;
-};
-
 // The size of an image as it is shown. The headers of JPEG and PNG are at the beginning, with all
 // that says how they are shown; of other formats the whole file is read. Null if it has none.
 std::optional<ImageInfo> SizeOfImage(const std::string& path) {
@@ -313,12 +245,13 @@ struct YoloImage {
   std::vector<YoloObject> objects = {};
 };
 
-void AddYoloImage(YoloImage image, const YoloClasses& classes, std::vector<std::string>* lost,
+void AddYoloImage(YoloImage image, const NumberedClasses& classes, std::vector<std::string>* lost,
                   BoxTable* table) {
   std::vector<NamedBox> boxes;
   std::vector<int64_t> numbers;
   for (const YoloObject& object : image.objects)
-    numbers.push_back(classes.NumberOf(object.number, image.file, object.line));
+    numbers.push_back(
+        classes.NumberOf(object.number, [&] { return format("{}:{}", image.file, object.line); }));
   const auto size = numbers.empty() ? std::nullopt : SizeOfImage(image.path);
   if (size) {
     for (const YoloObject& object : image.objects) {
@@ -409,7 +342,7 @@ std::unique_ptr<Source> NewYoloSource(const YoloParam& param) {
   }
   const std::string names_file =
       FindNamesFile({files.folder(), fs::path(first_file).parent_path().string()});
-  const YoloClasses classes(param.classes, names_file, last);
+  const NumberedClasses classes(param.classes, names_file, last, kMostYoloClasses);
   BoxTable table;
   std::vector<std::string> lost;
   for (YoloImage& image : images) AddYoloImage(std::move(image), classes, &lost, &table);

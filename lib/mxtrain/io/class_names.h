@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "mxtrain/base/macros.h"
+
+namespace mxtrain::io {
+
+// The lines of a text file, each the name of a class, in the order of their numbers. Throws kData
+// for empty lines between and for names that occur twice.
+MXTRAIN_API std::vector<std::string> ReadClassNames(const std::string& file);
+
+}  // namespace mxtrain::io
