@@ -173,8 +173,7 @@ class Check final : public Command {
     for (const bool validation : {false, true}) {
       const auto& source = validation ? val : train;
       if (!source || !net) continue;
-      for (const std::string& text :
-           tasks::OddLabels(session.Tasks(), *source, validation ? "data.val" : "data.train"))
+      for (const std::string& text : tasks::OddLabels(session.Tasks(), *source, !validation))
         findings->Add(LogLevel::kWarning, text);
     }
     CheckData(train.get(), val.get(), net ? &session.net() : nullptr, session.config().data.bits,

@@ -125,12 +125,11 @@ class Infer final : public Command {
     CheckFlags();
     if (!of_arrays_) inference::CheckOrder(model_, inputs_[0], "infer");
     std::map<std::string, Context> places = session::ParsePlaces(places_);
-    if (format_.empty())
-      format_ = output_.ends_with(".csv")     ? "csv"
-                : output_.ends_with(".jsonl") ? "jsonl"
-                : output_.ends_with(".json")  ? "coco"
-                                              : "table";
+    const bool labels = format_ == "coco" || format_ == "yolo";
+    if (labels && flags.json)
+      Throw(ErrorKind::kUsage, "--json prints predictions; --format {} writes labels", format_);
     if (flags.json) format_ = "jsonl";
+    if (format_.empty()) format_ = FormatOf(Ending(output_));
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
     auto& [runtime, model, only_batch, unread] = opened;
@@ -199,10 +198,22 @@ class Infer final : public Command {
   }
 
  private:
+  static std::string Ending(const std::string& path) {
+    return Lower(std::filesystem::path(path).extension().string());
+  }
+  // By the ending of --output.
+  static std::string FormatOf(const std::string& ending) {
+    return ending == ".csv"     ? "csv"
+           : ending == ".jsonl" ? "jsonl"
+           : ending == ".json"  ? "coco"
+                                : "table";
+  }
+
   int Stopped(console::Console& console) const {
     if (!output_.empty())
       console.Message(LogLevel::kWarning,
-                      format("stopped before the end: {} was not written", output_));
+                      format("stopped before the end: {} {}", output_,
+                             format_ == "yolo" ? "lacks labels" : "was not written"));
     return 128 + StopSignal();
   }
 
@@ -235,7 +246,7 @@ class Infer final : public Command {
             "writes the scores of all classes, --output-layer NAME --output {} what a layer gives",
             output_, output_, output_);
       }
-      const std::string ending = Lower(std::filesystem::path(output_).extension().string());
+      const std::string ending = Ending(output_);
       const bool text = ending.empty() || ending == ".csv" || ending == ".jsonl" ||
                         ending == ".json" || ending == ".txt" || ending == ".tsv";
       if (format_ == "yolo" && output_.empty())
@@ -437,7 +448,7 @@ class Infer final : public Command {
                    inference::FiniteCheck* check, console::Console& console) const {
     CheckAbilities(heads);
     const bool rows = of_arrays_ || spec.NeedsTable();
-    const auto sinks = MakeSinks(heads, rows, names, console);
+    const auto sinks = MakeSinks(heads, rows, names, run, console);
     ForEach(run, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
             [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
               const int64_t index = example.index();
@@ -510,7 +521,8 @@ class Infer final : public Command {
 
   std::vector<std::unique_ptr<inference::PredictionSink>> MakeSinks(
       const std::vector<inference::PredictedHead>& heads, bool rows,
-      const std::vector<std::string>& names, console::Console& console) const {
+      const std::vector<std::string>& names, const inference::ModelRun* run,
+      console::Console& console) const {
     const Logger& log = console.logger();
     std::vector<std::unique_ptr<inference::PredictionSink>> sinks;
     const std::string what = !key_.empty() ? key_ : rows ? "row" : "file";
@@ -519,7 +531,11 @@ class Infer final : public Command {
       sinks.push_back(inference::NewCocoFile(output_, heads));
     } else if (format_ == "yolo") {
       const bool one_folder = inputs_.size() == 1 && std::filesystem::is_directory(inputs_[0]);
-      sinks.push_back(inference::NewYoloFolder(output_, one_folder ? inputs_[0] : "", heads, log));
+      std::vector<inference::ExampleNames> examples;
+      for (size_t i = 0; i < names.size(); ++i)
+        examples.push_back({run->source().FileOf(static_cast<int64_t>(i)), names[i]});
+      sinks.push_back(
+          inference::NewYoloFolder(output_, one_folder ? inputs_[0] : "", examples, heads, log));
     } else {
       sinks.push_back(
           inference::NewListing(output_, format_, heads, what, names, !images_.empty()));

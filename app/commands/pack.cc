@@ -58,7 +58,9 @@ PackedData OpenPackedData(const std::string& data, const std::string& classes_fi
     if (!found.kind->NamesClasses(kwargs))
       Throw(ErrorKind::kUsage, "--classes: the classes of {} are given ({})", data,
             found.kind->help);
-    kwargs.emplace_back("classes", params::Print(io::ReadClassNames(classes_file)));
+    const std::vector<std::string> names = io::ReadClassNames(classes_file);
+    if (names.empty()) Throw(ErrorKind::kData, "{} names no class", classes_file);
+    kwargs.emplace_back("classes", params::Print(names));
   }
   PackedData packed{io::MakeSource(found.kind->name, kwargs), io::RootOf(kwargs)};
   const io::Source& source = *packed.source;
@@ -118,18 +120,6 @@ std::string PackedListLine(int64_t index, const std::vector<float>& labels,
   return line + "\t" + path + "\n";
 }
 
-std::string ClassLines(const std::vector<std::string>& names) {
-  std::string lines;
-  for (const std::string& name : names) {
-    if (name != Trim(name, " \t\r\n") || name.empty() || name.find('\n') != std::string::npos) {
-      Throw(ErrorKind::kData, "the class name '{}' cannot be a line of a file; rename the class",
-            report::Printable(name));
-    }
-    lines += name + "\n";
-  }
-  return lines;
-}
-
 class Pack final : public Command {
  public:
   void Declare(CommandLine& line) override {
@@ -186,10 +176,15 @@ class Pack final : public Command {
   std::string ClassesFile() const { return io::BesideRecords(output_, ".classes"); }
 
   void RequireFree() const {
-    if (overwrite_) return;
+    std::error_code none;
     for (const std::string& file : {output_, io::BesideRecords(output_, ".idx"), ListFile(),
                                     io::SumsOfRecords(output_), ClassesFile()}) {
-      if (fs::exists(file)) {
+      for (const std::string& input : {data_, classes_}) {
+        if (input.empty() || !fs::equivalent(input, file, none)) continue;
+        Throw(ErrorKind::kUsage, "{} would replace {}, which is read; give OUT.rec another name",
+              output_, file);
+      }
+      if (!overwrite_ && fs::exists(file)) {
         Throw(ErrorKind::kFileSystem,
               "{} exists already; use --overwrite to replace it, or write another", file);
       }
@@ -202,7 +197,7 @@ class Pack final : public Command {
     const io::Source& source = *packed.source;
     for (const std::string& text : source.notes()) console.Message(LogLevel::kInfo, text);
     for (const std::string& text : source.remarks()) console.Message(LogLevel::kWarning, text);
-    const std::string classes = ClassLines(source.class_names());
+    const std::string classes = io::ClassNameLines(source.class_names());
     io::RecordWriter writer(output_);
     std::string list;
     for (int64_t i = 0; i < source.size(); ++i) {
@@ -212,14 +207,9 @@ class Pack final : public Command {
       AddImage(packed, i, &writer, &list);
     }
     console.ShowBar("");
-    // Those of records that are replaced would be taken for the new ones'.
-    for (const std::string& stale : {ListFile(), ClassesFile()}) {
-      std::error_code none;
-      fs::remove(stale, none);
-    }
-    writer.Commit();
-    WriteFileAtomically(ListFile(), list);
     WriteFileAtomically(ClassesFile(), classes);
+    WriteFileAtomically(ListFile(), list);
+    writer.Commit();
     Report(flags, source, writer.bytes());
     return 0;
   }

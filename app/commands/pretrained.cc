@@ -255,6 +255,21 @@ void RequireShapes(const WeightsAccount& account, const std::string& file) {
   }
 }
 
+// Whether the file's arrays in another shape are all of one other number of classes than the
+// `classes` of the data: of so many outputs instead, of the same inputs.
+bool DifferByClassesAlone(const std::vector<WeightsAccount::Reset>& reset, int64_t classes) {
+  std::optional<int64_t> in_file;
+  for (const WeightsAccount::Reset& array : reset) {
+    if (!array.in_file) continue;
+    const TShape &ours = array.shape, &theirs = *array.in_file;
+    if (ours.ndim() < 1 || ours.ndim() != theirs.ndim() || ours[0] != classes) return false;
+    if (!std::equal(ours.begin() + 1, ours.end(), theirs.begin() + 1)) return false;
+    if (in_file && *in_file != theirs[0]) return false;
+    in_file = theirs[0];
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string LocalWeights(const std::string& file, console::Console& console, bool offline) {
@@ -280,31 +295,13 @@ std::string LocalWeights(const std::string& file, console::Console& console, boo
   return local;
 }
 
-namespace {
-
-// Whether the file's arrays in another shape are all of another number of classes: as many outputs
-// more or less as each other, of the same inputs.
-bool DifferByClassesAlone(const std::vector<WeightsAccount::Reset>& reset) {
-  std::optional<std::pair<int64_t, int64_t>> classes;  // of the net, of the file
-  for (const WeightsAccount::Reset& array : reset) {
-    if (!array.in_file) continue;
-    const TShape &ours = array.shape, &theirs = *array.in_file;
-    if (ours.ndim() < 1 || ours.ndim() != theirs.ndim()) return false;
-    if (!std::equal(ours.begin() + 1, ours.end(), theirs.begin() + 1)) return false;
-    if (classes && *classes != std::pair(ours[0], theirs[0])) return false;
-    classes = {ours[0], theirs[0]};
-  }
-  return true;
-}
-
-}  // namespace
-
-WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& names) {
+WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& names,
+                 int64_t classes) {
   constexpr size_t kFew = 4;           // arrays: of one layer, or of two
   constexpr size_t kMostMissing = 10;  // a gap of more than a tenth is another net
   const std::set<std::string> taken(account.taken.begin(), account.taken.end());
   // New classes are learnt wherever in the net they are: a detector has them at every scale.
-  const bool new_classes = DifferByClassesAlone(account.reset);
+  const bool new_classes = DifferByClassesAlone(account.reset, classes);
   std::map<std::string, bool> reset;  // whether the file has the name
   for (const WeightsAccount::Reset& r : account.reset) {
     if (!r.in_file || !new_classes) reset[r.name] = r.in_file.has_value();
@@ -367,8 +364,9 @@ std::string TakePretrained(session::Session& session, Trainer* trainer, console:
   if (!is_onnx) WarnIfOtherwise(loaded.bare, name, session, console);
   if (is_onnx) RequireShapes(account, name);
   if (session.config().train.epochs == 0) RequireWhole(account, session);
-  const WeightsGap gap =
-      is_onnx ? WeightsGap() : GapOf(account, NamesInOrder(session.net().symbol));
+  const WeightsGap gap = is_onnx ? WeightsGap()
+                                 : GapOf(account, NamesInOrder(session.net().symbol),
+                                         std::ssize(session.class_names()));
   if (gap.is_other && !weights.partial) {
     Throw(ErrorKind::kConfig,
           "weights of {}: {}: they are of another net, or under other names (train.weights.map); "

@@ -21,10 +21,12 @@ struct WeightsGap {
   bool is_other = false;  // so much that they are of another net
 };
 // `names`: of the net's arrays in the order of its layers. The new layers are those behind the last
-// array that was taken, and those in another shape if they only have another number of classes;
+// array that was taken, and those in another shape if they only differ by having the `classes` of
+// the data (0: none);
 // what else is missing before them, or arrays that go by other names in the file than in the net,
 // are a gap.
-WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& names);
+WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& names,
+                 int64_t classes);
 
 // Passes the arrays of the file to the trainer and reports which were used; warns if the net or its
 // images are otherwise than the publisher of the weights had them (app/config/name_list.h), and of

@@ -359,8 +359,7 @@ class Train final : public Command {
     for (const bool validation : {false, true}) {
       const auto source = session.OpenSource(validation);
       if (!source) continue;
-      for (const std::string& text :
-           tasks::OddLabels(session.Tasks(), *source, validation ? "data.val" : "data.train"))
+      for (const std::string& text : tasks::OddLabels(session.Tasks(), *source, !validation))
         console.Message(LogLevel::kWarning, text);
     }
     if (!session.class_names().empty())

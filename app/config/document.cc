@@ -209,7 +209,8 @@ class DocumentLoader {
     if (!name || name->is_null()) return written ? *written : Value();
     Value decoder = LoadDecoder(*name);
     Value layers = *list_of(decoder.Get("net"));
-    CheckSides(net, *name, *decoder.Get("net")->Get("multiple"));
+    if (const Value* multiple = decoder.Get("net")->Get("multiple"))
+      CheckSides(net, *name, IntegerOf(multiple->text).value_or(0));
     if (written) layers.list.insert(layers.list.end(), written->list.begin(), written->list.end());
     std::erase_if(decoder.members,
                   [](const Member& m) { return m.key != "blocks" && m.key != "vars"; });
@@ -217,27 +218,24 @@ class DocumentLoader {
     return layers;
   }
 
-  // The sides of the net's input must be multiples of what the decoder says. Expressions are not
-  // looked at.
-  void CheckSides(const Value& net, const Value& decoder, const Value& multiple) {
+  // The sides of the net's input [channels, height, width] must be multiples of what the decoder
+  // says. Expressions are not looked at.
+  void CheckSides(const Value& net, const Value& decoder, int64_t multiple) {
     const Value* const input = net.Get("input");
-    if (!input || !input->is_list() || input->list.size() < 2) return;
-    const int64_t step = *IntegerOf(multiple.text);
-    std::vector<std::string> fitting;
+    if (multiple < 1 || !input || !input->is_list() || input->list.size() != 3) return;
+    std::string fitting = input->list[0].text;
     bool fits = true;
-    for (size_t i = 0; i < input->list.size(); ++i) {
-      const std::optional<int64_t> length = IntegerOf(input->list[i].text);
-      const bool is_side = i + 2 >= input->list.size();
+    for (const Value& side : {input->list[1], input->list[2]}) {
+      const std::optional<int64_t> length = IntegerOf(side.text);
       if (!length) return;
-      fits = fits && (!is_side || *length % step == 0);
-      fitting.push_back(
-          std::to_string(is_side ? std::max(step, (*length + step / 2) / step * step) : *length));
+      fits = fits && *length % multiple == 0;
+      fitting += format(", {}", std::max<int64_t>(*length / multiple, 1) * multiple);
     }
     if (fits) return;
-    diagnostics_.Error(
-        input->place,
-        format("net.input: the sides must be multiples of {} for decoder: {}", step, decoder.text),
-        format("for example [{}], and the transforms to that size", join(fitting, ", ")));
+    diagnostics_.Error(input->place,
+                       format("net.input: the sides must be multiples of {} for decoder: {}",
+                              multiple, decoder.text),
+                       format("for example [{}], and the transforms to that size", fitting));
   }
 
   static std::optional<int64_t> IntegerOf(const std::string& text) {

@@ -27,12 +27,14 @@ std::string FileName(std::string name) {
   return name.empty() || name == "." || name == ".." ? "_" + name : name;
 }
 
-fs::path Below(const fs::path& path) {
+fs::path StemBelow(const std::string& file, const std::string& name, const std::string& root) {
+  if (file.empty()) return FileName(name);
+  const fs::path path = root.empty() ? fs::path(file) : fs::path(file).lexically_relative(root);
   fs::path below;
   for (const fs::path& part : path.lexically_normal().relative_path()) {
     if (part != ".." && part != ".") below /= part;
   }
-  return below;
+  return below.replace_extension();
 }
 
 }  // namespace mxtrain::inference

@@ -13,7 +13,10 @@ std::string Shortened(const std::string& stem, const std::string& end);
 // The name of a class, a head or a row as that of a folder or file.
 std::string FileName(std::string name);
 
-// A path below a folder: without the root, and without steps upwards.
-std::filesystem::path Below(const std::filesystem::path& path);
+// Where below a folder that which is made of an example is written, without an ending: where its
+// file is, below `root` ("": as it was given), without steps upwards; for one without a file (""),
+// by its name.
+std::filesystem::path StemBelow(const std::string& file, const std::string& name,
+                                const std::string& root = "");
 
 }  // namespace mxtrain::inference

@@ -2,7 +2,7 @@
 #include "app/inference/label_files.h"
 
 #include <filesystem>
-#include <set>
+#include <map>
 #include <system_error>
 
 #include "app/inference/file_names.h"
@@ -12,6 +12,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/class_names.h"
 
 namespace mxtrain::inference {
 namespace {
@@ -82,33 +83,30 @@ class CocoFile final : public PredictionSink {
 
 class YoloFolder final : public PredictionSink {
  public:
-  YoloFolder(std::string folder, std::string images, const std::vector<PredictedHead>& heads,
-             Logger log)
+  YoloFolder(std::string folder, std::string images, const std::vector<ExampleNames>& examples,
+             const std::vector<PredictedHead>& heads, Logger log)
       : folder_(std::move(folder)), images_(std::move(images)), log_(std::move(log)) {
-    const std::vector<std::string>& classes = ClassesOf(heads, "yolo");
+    const std::string classes = io::ClassNameLines(ClassesOf(heads, "yolo"));
     std::error_code missing;
     if (fs::exists(folder_, missing) && !fs::is_empty(folder_, missing)) {
       Throw(ErrorKind::kUsage,
             "--output {}: the folder of --format yolo must be new or empty; nothing is overwritten",
             folder_);
     }
+    const fs::path class_file = fs::path(folder_) / "classes.txt";
+    std::map<fs::path, std::string> of = {{class_file, "the names of the classes"}};
+    for (const ExampleNames& example : examples) {
+      const auto [other, added] = of.emplace(PathOf(example.file, example.name), example.name);
+      if (added) continue;
+      Throw(ErrorKind::kUsage, "the labels of {} and {} would both be {}", other->second,
+            example.name, other->first.string());
+    }
     MakeFolders(folder_);
-    std::string names;
-    for (const std::string& name : classes) names += name + "\n";
-    WriteFileAtomically((fs::path(folder_) / kClassFile).string(), names);
+    WriteFileAtomically(class_file.string(), classes);
   }
 
   void Take(Prediction& p) override {
     const tasks::BoxesInImage& found = BoxesOf(p, "yolo");
-    fs::path of = p.file;
-    if (!images_.empty()) of = of.lexically_relative(images_);
-    of = p.file.empty() ? fs::path(FileName(p.name)) : Below(of);
-    const fs::path path =
-        fs::path(folder_) / of.parent_path() / Shortened(of.stem().string(), ".txt");
-    if (!written_.insert(path.string()).second || path.filename() == kClassFile) {
-      Throw(ErrorKind::kUsage, "{}: its labels would be {}, which is another file of this run",
-            p.name, path.string());
-    }
     std::string lines;
     for (const FoundBox& box : found.boxes) {
       lines += mxtrain::format(
@@ -116,25 +114,27 @@ class YoloFolder final : public PredictionSink {
           (box.top + box.bottom) / 2 / found.height, (box.right - box.left) / found.width,
           (box.bottom - box.top) / found.height);
     }
-    boxes_ += static_cast<int64_t>(found.boxes.size());
+    const fs::path path = PathOf(p.file, p.name);
     MakeFolders(path.parent_path().string());
     WriteFileAtomically(path.string(), lines);
+    ++written_;
+    boxes_ += static_cast<int64_t>(found.boxes.size());
   }
 
   void Finish() override {
-    log_.Write(
-        LogLevel::kInfo,
-        mxtrain::format("boxes of {} in {}: {}",
-                        Counted(static_cast<int64_t>(written_.size()), "image"), folder_, boxes_));
+    log_.Write(LogLevel::kInfo, mxtrain::format("boxes of {} in {}: {}", Counted(written_, "image"),
+                                                folder_, boxes_));
   }
 
  private:
-  static constexpr const char* kClassFile = "classes.txt";
+  fs::path PathOf(const std::string& file, const std::string& name) const {
+    const fs::path stem = StemBelow(file, name, images_);
+    return fs::path(folder_) / stem.parent_path() / Shortened(stem.filename().string(), ".txt");
+  }
 
   const std::string folder_, images_;
   const Logger log_;
-  std::set<std::string> written_;
-  int64_t boxes_ = 0;
+  int64_t written_ = 0, boxes_ = 0;
 };
 
 }  // namespace
@@ -145,9 +145,10 @@ std::unique_ptr<PredictionSink> NewCocoFile(const std::string& path,
 }
 
 std::unique_ptr<PredictionSink> NewYoloFolder(const std::string& folder, const std::string& images,
+                                              const std::vector<ExampleNames>& examples,
                                               const std::vector<PredictedHead>& heads,
                                               const Logger& log) {
-  return std::make_unique<YoloFolder>(folder, images, heads, log);
+  return std::make_unique<YoloFolder>(folder, images, examples, heads, log);
 }
 
 }  // namespace mxtrain::inference

@@ -15,11 +15,16 @@ namespace mxtrain::inference {
 std::unique_ptr<PredictionSink> NewCocoFile(const std::string& path,
                                             const std::vector<PredictedHead>& heads);
 
+struct ExampleNames {
+  std::string file, name;  // as Prediction has them
+};
 // YOLO's text files below `folder`, where their images are below `images` ("": at their paths as
 // these were given), and classes.txt: a line for each box with the number of its class, from 0,
-// the centre and the size, in parts of the image. Nothing is overwritten: throws kUsage for a
-// folder that is not empty, and for two images that would have one file; and as NewCocoFile.
+// the centre and the size, as shares of the image's size. Nothing is overwritten: throws kUsage for
+// a folder that is not empty, and for two of the `examples` that would have one file; and as
+// NewCocoFile.
 std::unique_ptr<PredictionSink> NewYoloFolder(const std::string& folder, const std::string& images,
+                                              const std::vector<ExampleNames>& examples,
                                               const std::vector<PredictedHead>& heads,
                                               const Logger& log);
 

@@ -283,10 +283,10 @@ class PredictedImages final : public PredictionSink {
       if (predicts_[h].empty()) continue;
       const std::string png = p.heads[h]->PredictedPng();
       if (png.empty()) continue;
-      const fs::path of = p.file.empty() ? fs::path(FileName(p.name)) : Below(p.file);
-      const std::string stem = p.file.empty() ? of.string() : of.stem().string();
-      const Shelf shelf(fs::path(folder_) / of.parent_path());
-      p.images[h] = shelf.Put(stem + (several_ ? "-" + FileName(predicts_[h]) : "") + ".png", png);
+      const fs::path stem = StemBelow(p.file, p.name);
+      const Shelf shelf(fs::path(folder_) / stem.parent_path());
+      p.images[h] = shelf.Put(
+          stem.filename().string() + (several_ ? "-" + FileName(predicts_[h]) : "") + ".png", png);
       ++written_;
     }
   }

@@ -16,11 +16,11 @@ std::optional<Finding> Task::RefuseSets() const {
 }
 
 std::vector<std::string> OddLabels(const std::vector<std::unique_ptr<Task>>& tasks,
-                                   const io::Source& data, const std::string& name) {
+                                   const io::Source& data, bool training) {
   std::vector<std::string> all;
   for (const auto& task : tasks) {
-    for (const std::string& odd : task->OddLabels(data)) {
-      std::string text = format("{}: {}", name, odd);
+    for (const std::string& odd : task->OddLabels(data, training)) {
+      std::string text = format("{}: {}", training ? "data.train" : "data.val", odd);
       if (std::ranges::find(all, text) == all.end()) all.push_back(std::move(text));
     }
   }

@@ -62,8 +62,11 @@ class Task {
   virtual std::optional<Finding> CompareClasses(const std::vector<std::string>& /*classes*/) const {
     return std::nullopt;
   }
-  // What is odd about the labels of a data set, a sentence each.
-  virtual std::vector<std::string> OddLabels(const io::Source& /*data*/) const { return {}; }
+  // What is odd about the labels of a data set, a sentence each; that classes are missing, of
+  // training data alone.
+  virtual std::vector<std::string> OddLabels(const io::Source& /*data*/, bool /*training*/) const {
+    return {};
+  }
   // Adds the label of one example to its image as the net reads it, on the sheet of the first
   // batch: a line below it, or what is drawn on it or beside it. `shape`: of the label.
   virtual void Show(std::span<const float> /*label*/, const TShape& /*shape*/,
@@ -82,9 +85,8 @@ class Task {
   std::string kind_;
 };
 
-// What is odd about the labels of a data set, by all tasks, each finding once, behind its name
-// ("data.train").
+// What is odd about the labels of a data set, by all tasks, each finding once: "data.train: ...".
 std::vector<std::string> OddLabels(const std::vector<std::unique_ptr<Task>>& tasks,
-                                   const io::Source& data, const std::string& name);
+                                   const io::Source& data, bool training);
 
 }  // namespace mxtrain::tasks

@@ -100,6 +100,14 @@ expect 2 infer run shapes/val/images --format yolo --output again/labels
 says "must be new or empty"
 expect 2 infer run shapes/val/images --format yolo
 says "give --output FOLDER"
+expect 2 infer run shapes/val/images --format yolo --output other --json
+says "--json prints predictions"
+first=$(ls shapes/val/images | head -1)
+cp "shapes/val/images/$first" "${first%.*}.bmp"
+cp "shapes/val/images/$first" .
+expect 2 infer run "$first" "${first%.*}.bmp" --format yolo --output other
+says "would both be other/${first%.*}.txt"
+holds "a folder is left" test ! -e other
 
 # --- as ONNX, with what makes boxes of the maps
 expect 0 export run boxes.onnx
@@ -150,6 +158,15 @@ echo '<annotation><object><name>cat</name><bndbox><xmin>30</xmin><ymin>9</ymin><
 expect 9 check voc.yaml
 says "1 box without an area, which is ignored (first: box 1 of "
 says "1 box beyond the edges of the image; only what is inside counts"
+says "warning: data.train: 1 box beyond"
+# Of validation data: what is wrong with boxes, but not which classes are rare.
+expect 9 check boxes.yaml data.batch_size=5 data.train.source=box_csv data.train.path=table.csv data.val.source=voc data.val.path=voc
+says "warning: data.val: 1 box beyond"
+cp -r shapes/val shapes/of_one_class
+sed -i '/^0 /d' shapes/of_one_class/labels/*.txt
+expect 0 check boxes.yaml data.val.path=shapes/of_one_class
+expect 9 check boxes.yaml data.train.path=shapes/of_one_class
+says "data.train: no object of class 'disc'"
 echo '<annotation><object>' >voc/annotations/000041.xml
 expect 4 check voc.yaml
 says "voc/annotations/000041.xml:"

@@ -253,13 +253,13 @@ class CentresTask final : public Task {
  public:
   using Task::Task;
   MetricSpec DefaultMetric() const override { return {"centres_found", {}, "", ""}; }
-  std::vector<std::string> OddLabels(const io::Source& training) const override {
+  std::vector<std::string> OddLabels(const io::Source& data, bool) const override {
     io::Sample sample;
     int64_t without = 0;
-    for (int64_t i = 0; i < training.size(); ++i)
-      without += training.LabelOf(i, 0, &sample).empty() ? 1 : 0;
+    for (int64_t i = 0; i < data.size(); ++i)
+      without += data.LabelOf(i, 0, &sample).empty() ? 1 : 0;
     if (without == 0) return {};
-    return {format("data.train: {} without a centre", Counted(without, "image"))};
+    return {format("{} without a centre", Counted(without, "image"))};
   }
   void Show(std::span<const float> label, const TShape&, report::SheetImage* shown) const override {
     const std::vector<Centre> centres = CentresIn(label);

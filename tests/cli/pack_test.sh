@@ -93,10 +93,15 @@ expect 0 train boxes.yaml --out box_records -q $records
 near() { paste -d, <(cut -d, -f6- "$1") <(cut -d, -f6- "$2") | awk -F, 'NR > 1 { for (i = 1; i <= NF / 2; ++i) { a = $i; b = $(i + NF / 2); d = a - b; if (d < 0) d = -d; if (d > 1e-3 * (a < 0 ? 1 - a : 1 + a)) exit 1 } }'; }
 holds "boxes of records are others than those of files" near box_files/metrics.csv box_records/metrics.csv
 
+expect 0 infer box_files boxes_val.rec --threshold 0 --format yolo --output labels
+holds "not every record has its labels" test "$(ls labels | grep -c '^boxes_val\.rec\[[0-9]*\]\.txt$')" = 8
+
 mkdir -p packed
 for part in train val; do expect 0 pack shapes/$part packed/$part.rec; done
 expect 0 init packed --output init.yaml
 prints "boxes of 2 classes (record)"
+expect 3 eval box_files packed
+says "packed has files of several parts (packed/train.rec, packed/val.rec)"
 holds "init names other data" grep -q "source: record" init.yaml
 
 # --- damage
@@ -127,6 +132,15 @@ says "again.rec exists already; use --overwrite"
 expect 0 pack photos/val again.rec --overwrite
 prints "again.rec: 12 images"
 expect 0 pack --verify again.rec
+cp train.lst photos/train
+cp photos/train/train.lst list_before
+expect 2 pack photos/train/train.lst photos/train/train.rec --overwrite
+says "which is read; give OUT.rec another name"
+holds "the list is changed" cmp -s photos/train/train.lst list_before
+rm photos/train/train.lst
+: >empty.classes
+expect 4 pack photos/train named.rec --classes empty.classes
+says "empty.classes names no class"
 expect 2 pack photos/train
 says "give the file to write, with the ending .rec"
 expect 2 pack photos/train packed

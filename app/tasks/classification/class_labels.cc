@@ -33,15 +33,14 @@ std::optional<std::string> OddCounts(const std::vector<int64_t>& counts, int64_t
   for (size_t k = 0; k < counts.size(); ++k) {
     if (counts[k] == 0) empty.push_back(format("'{}'", name(k)));
     if (counts[k] == examples) {
-      return format(
-          "data.train: all {} are of one class, '{}', so that there is nothing to tell apart",
-          Counted(examples, "example"), name(k));
+      return format("all {} are of one class, '{}', so that there is nothing to tell apart",
+                    Counted(examples, "example"), name(k));
     }
   }
   if (empty.empty() || empty.size() == counts.size()) return std::nullopt;
   const bool counts_from_one = counts[0] == 0 && name(0) == "0";
-  return format("data.train: no example of {} {}, of {}{}",
-                empty.size() == 1 ? "class" : "the classes", FirstOf(empty, 8), counts.size(),
+  return format("no example of {} {}, of {}{}", empty.size() == 1 ? "class" : "the classes",
+                FirstOf(empty, 8), counts.size(),
                 counts_from_one
                     ? "; classes are numbered from 0: if the labels count from 1, subtract 1"
                     : "");

@@ -23,8 +23,8 @@ class ClassificationTask final : public Task {
   std::optional<Finding> CompareClasses(const std::vector<std::string>& classes) const override {
     return CompareClassCount(head(), classes);
   }
-  std::vector<std::string> OddLabels(const io::Source& training) const override {
-    return OddClasses(head(), training);
+  std::vector<std::string> OddLabels(const io::Source& data, bool training) const override {
+    return training ? OddClasses(head(), data) : std::vector<std::string>();
   }
   void Show(std::span<const float> label, const TShape& /*shape*/,
             report::SheetImage* shown) const override {

@@ -51,7 +51,7 @@ class Doctor {
   Doctor(const io::Source& source, size_t position, int64_t classes)
       : source_(source), position_(position), classes_(classes) {}
 
-  std::vector<std::string> Look() {
+  std::vector<std::string> Look(bool training) {
     const int64_t step = std::max<int64_t>(1, source_.size() / kLooks);
     for (int64_t i = 0; i < source_.size(); ++i) LookAt(i, /*sized=*/i % step == 0);
     std::vector<std::string> odd;
@@ -67,7 +67,7 @@ class Doctor {
       if (!seen_.contains(static_cast<int>(k)))
         unseen.push_back(format("'{}'", source_.class_names()[k]));
     }
-    if (!unseen.empty())
+    if (training && !unseen.empty())
       odd.push_back(format("no object of {} {}", unseen.size() == 1 ? "class" : "the classes",
                            FirstOf(unseen, 8)));
     return odd;
@@ -109,8 +109,9 @@ class Doctor {
 
 }  // namespace
 
-std::vector<std::string> OddBoxes(const io::Source& data, size_t position, int64_t classes) {
-  return Doctor(data, position, classes).Look();
+std::vector<std::string> OddBoxes(const io::Source& data, size_t position, int64_t classes,
+                                  bool training) {
+  return Doctor(data, position, classes).Look(training);
 }
 
 }  // namespace mxtrain::tasks

@@ -30,7 +30,7 @@ class DetectionTask final : public Task {
     return Finding{LogLevel::kError, text,
                    "set num_filter: \"${classes}\" in the layers of the scores to follow the data"};
   }
-  std::vector<std::string> OddLabels(const io::Source& data) const override {
+  std::vector<std::string> OddLabels(const io::Source& data, bool training) const override {
     const std::vector<io::FieldSpec>& fields = data.label_fields();
     // One label may have another name than the net's.
     const auto field = std::ranges::find_if(fields, [this, &fields](const io::FieldSpec& spec) {
@@ -38,7 +38,8 @@ class DetectionTask final : public Task {
              spec.kind == io::FieldKind::kBoxes;
     });
     if (field == fields.end()) return {};
-    return OddBoxes(data, static_cast<size_t>(field - fields.begin()), head().box_classes);
+    return OddBoxes(data, static_cast<size_t>(field - fields.begin()), head().box_classes,
+                    training);
   }
   void Show(std::span<const float> label, const TShape& shape,
             report::SheetImage* shown) const override {

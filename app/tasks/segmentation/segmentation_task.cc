@@ -31,7 +31,7 @@ class SegmentationTask final : public Task {
     return Finding{LogLevel::kError, text,
                    "set num_filter: \"${classes}\" in the layer before it to follow the data"};
   }
-  std::vector<std::string> OddLabels(const io::Source& data) const override;
+  std::vector<std::string> OddLabels(const io::Source& data, bool training) const override;
   void Show(std::span<const float> label, const TShape& shape,
             report::SheetImage* shown) const override {
     if (shape.ndim() != 3 || shape[1] != shown->image.height || shape[2] != shown->image.width)
@@ -53,7 +53,7 @@ class SegmentationTask final : public Task {
 };
 
 // Masks are read as the pipeline reads them, so of a large data set only some are looked at.
-std::vector<std::string> SegmentationTask::OddLabels(const io::Source& data) const {
+std::vector<std::string> SegmentationTask::OddLabels(const io::Source& data, bool training) const {
   constexpr int64_t kLooks = 500;
   const std::vector<io::FieldSpec>& fields = data.label_fields();
   // One label may have another name than the net's.
@@ -94,7 +94,7 @@ std::vector<std::string> SegmentationTask::OddLabels(const io::Source& data) con
   }
   if (looked > 0 && empty == looked)
     return {format("none of the masks has a pixel of any class (first: {})", first_empty)};
-  if (!unseen.empty()) {
+  if (training && !unseen.empty()) {
     odd.push_back(format(
         "no pixel of {} {} in {}", unseen.size() == 1 ? "class" : "the classes", FirstOf(unseen, 8),
         looked == data.size() ? "the masks" : format("{} masks looked at", looked)));

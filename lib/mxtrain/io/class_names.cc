@@ -12,7 +12,7 @@
 namespace mxtrain::io {
 namespace {
 
-constexpr size_t kMostClassNamesBytes = size_t{1} << 20;
+constexpr size_t kMostClassNamesBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -32,6 +32,18 @@ std::vector<std::string> ReadClassNames(const std::string& file) {
       Throw(ErrorKind::kData, "{}:{}: a second class '{}'", file, number, Shortened(line));
   });
   return names;
+}
+
+std::string ClassNameLines(const std::vector<std::string>& names) {
+  std::string lines;
+  for (const std::string& name : names) {
+    if (name.empty() || name != Trim(name, kBlanks) ||
+        name.find_first_of("\r\n") != std::string::npos)
+      Throw(ErrorKind::kData, "the class name '{}' cannot be a line of a file; rename the class",
+            Shortened(name));
+    lines += name + "\n";
+  }
+  return lines;
 }
 
 }  // namespace mxtrain::io

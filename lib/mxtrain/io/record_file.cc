@@ -101,14 +101,15 @@ void CheckSum(std::string_view stored, uint64_t sum, const std::string& path,
         stored.size(), SumsOfRecords(path));
 }
 
-// Whether a call throws no kData, whose message becomes one of the damages.
+// Whether a call throws neither kData nor kFileSystem (a disk that fails), whose message becomes
+// one of the damages.
 template <typename Call>
 bool TellDamage(std::vector<std::string>* damages, const Call& call) {
   try {
     call();
     return true;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData) throw;
+    if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
     damages->emplace_back(error.what());
     return false;
   }
@@ -243,25 +244,31 @@ void RecordReader::ReadBegin(int64_t index, size_t most, std::string* bytes) con
 RecordWriter::RecordWriter(const std::string& path) : file_(path) {}
 
 uint64_t RecordWriter::Write(std::string_view bytes) {
-  begins_.push_back(bytes_);
-  RunningChecksum sum;
+  std::vector<std::string_view> parts;
   size_t begin = 0;
   for (size_t at = 0; at + 4 <= bytes.size(); at += 4) {
     if (bytes.substr(at, 4) != kRecordMagicBytes) continue;
-    WritePart(begin == 0 ? kFirstPart : kMiddlePart, bytes.substr(begin, at - begin), &sum);
+    parts.push_back(bytes.substr(begin, at - begin));
     begin = at + 4;
   }
-  WritePart(begin == 0 ? kWholeRecord : kLastPart, bytes.substr(begin), &sum);
+  parts.push_back(bytes.substr(begin));
+  for (const std::string_view part : parts) {
+    if (part.size() <= kLongestPart) continue;
+    Throw(ErrorKind::kData, "{}: a part of {} bytes; RecordIO has at most {}",
+          PlaceOfRecord(file_.path(), std::ssize(begins_), bytes_), part.size(), kLongestPart);
+  }
+  begins_.push_back(bytes_);
+  RunningChecksum sum;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool first = i == 0, last = i + 1 == parts.size();
+    WritePart(first ? (last ? kWholeRecord : kFirstPart) : (last ? kLastPart : kMiddlePart),
+              parts[i], &sum);
+  }
   sums_.push_back(sum.value());
   return begins_.back();
 }
 
 void RecordWriter::WritePart(uint32_t flag, std::string_view part, RunningChecksum* sum) {
-  if (part.size() > kLongestPart) {
-    Throw(ErrorKind::kData, "{}: a part of {} bytes; RecordIO has at most {}",
-          PlaceOfRecord(file_.path(), std::ssize(begins_) - 1, begins_.back()), part.size(),
-          kLongestPart);
-  }
   const std::string header = PartHeader(flag, part.size()),
                     padding(static_cast<size_t>(PaddedLength(part.size())) - part.size(), '\0');
   for (const std::string_view piece : {std::string_view(header), part, std::string_view(padding)}) {
@@ -274,11 +281,8 @@ void RecordWriter::WritePart(uint32_t flag, std::string_view part, RunningChecks
 void RecordWriter::Commit() {
   const std::string index_file = BesideRecords(file_.path(), ".idx"),
                     sums_file = SumsOfRecords(file_.path());
-  // Those of a file that this one replaces would be taken for its own.
-  for (const std::string& stale : {index_file, sums_file}) {
-    std::error_code none;
-    fs::remove(stale, none);
-  }
+  // Where this ends between two of them, those of a file that is replaced are told not to be of
+  // this one.
   file_.Commit();
   WriteFileAtomically(index_file, RecordIndexText(begins_));
   WriteFileAtomically(sums_file, RecordSumsText({bytes_, begins_, sums_}));
@@ -290,15 +294,16 @@ RecordDamages VerifyRecords(const std::string& path, const RecordCheck& check,
   RecordDamages result;
   std::optional<RecordSums> sums;
   TellDamage(&result.damages, [&] { sums = ReadRecordSums(path); });
-  result.has_sums = sums.has_value();
+  result.has_sums = fs::exists(SumsOfRecords(path));
   if (sums && sums->bytes != file.size()) {
     result.damages.push_back(format("{}: it has {} bytes, but {} when its checksums were written",
                                     path, file.size(), sums->bytes));
   }
   std::vector<uint64_t> begins;
   std::string bytes;
+  bool headers_sound = true;
   const auto known = [&] { return sums && begins.size() < sums->begins.size(); };
-  for (uint64_t begin = 0, end = 0; begin < file.size() || known(); begin = end) {
+  for (uint64_t begin = 0, end = 0; begin < file.size(); begin = end) {
     if (stop && stop()) return result;
     const auto place = [&] { return PlaceOfRecord(path, result.records, begin); };
     end = known() ? sums->End(begins.size()) : 0;
@@ -313,12 +318,20 @@ RecordDamages VerifyRecords(const std::string& path, const RecordCheck& check,
       JoinParts(&bytes, begin, end - begin, place);
       if (check) check(bytes, place);
     });
-    if (!whole && end == 0) end = file.NextRecord(begin + 4);
+    if (!whole && end == 0) {
+      headers_sound = false;
+      end = file.NextRecord(begin + 4);
+    }
     begins.push_back(begin);
     ++result.records;
   }
-  // After damage, where records begin is known by the sums alone.
-  if (sums || result.damages.empty())
+  if (known()) {
+    result.damages.push_back(format("{}: the last {} of {} are missing", path,
+                                    Counted(sums->begins.size() - begins.size(), "record"),
+                                    sums->begins.size()));
+  }
+  // Behind a damaged header, where records begin is known by the sums alone.
+  if ((sums && !known()) || (!sums && headers_sound))
     TellDamage(&result.damages, [&] { CheckRecordIndex(path, begins); });
   return result;
 }

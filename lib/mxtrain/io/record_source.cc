@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -11,6 +12,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/class_names.h"
+#include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/image_record.h"
 #include "mxtrain/io/internal/box_files.h"
@@ -42,6 +44,14 @@ std::vector<std::string> RecordFilesOf(const std::string& path) {
   }
   if (broken) Throw(ErrorKind::kFileSystem, "cannot read {}: {}", path, broken.message());
   std::ranges::sort(files);
+  std::map<Split, std::string> parts;
+  for (const std::string& file : files)
+    parts.emplace(SplitOf(fs::path(file).stem().string()), file);
+  parts.erase(Split::kNone);
+  if (parts.size() > 1) {
+    Throw(ErrorKind::kConfig, "{} has files of several parts ({}, {}); name one of them", path,
+          parts.begin()->second, parts.rbegin()->second);
+  }
   if (files.empty()) Throw(ErrorKind::kFileSystem, "{} has no .rec file in it", path);
   return files;
 }

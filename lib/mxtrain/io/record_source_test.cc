@@ -7,6 +7,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/boxes.h"
+#include "mxtrain/io/class_names.h"
 #include "mxtrain/io/image_record.h"
 #include "mxtrain/io/record_file.h"
 #include "mxtrain/io/source_factory.h"
@@ -76,6 +77,15 @@ std::string RecognizedAs(const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("names of classes are lines, or refused") {
+  const TempDir dir;
+  const Strings names = {"cat", "guinea pig", "\xc3\xa4"};
+  dir.Write("names", ClassNameLines(names));
+  CHECK(ReadClassNames(dir.path("names")) == names);
+  for (const char* const name : {"", " cat", "cat\t", "a\nb", "a\rb"})
+    CHECK(Says(MessageOf([&] { (void)ClassNameLines({"dog", name}); }), "cannot be a line"));
+}
 
 TEST_CASE("a file written by hand as im2rec does") {
   const TempDir dir;

@@ -28,7 +28,7 @@ struct TrueBox {
   bool difficult = false;  // Pascal VOC
 };
 
-// Of their areas; 0 for boxes that do not overlap or have a coordinate that is NaN.
+// Of their areas; 0 for boxes that do not overlap. Coordinates are finite.
 MXTRAIN_API double IntersectionOverUnion(const FoundBox& found, const TrueBox& truth);
 
 // The boxes of one class in one image, the detections in falling order of score.

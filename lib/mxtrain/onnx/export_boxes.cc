@@ -59,36 +59,74 @@ void BoxIou(ExportNode& node) {
 
 // --- non-maximum suppression ---
 
-// Scores [N, classes, boxes] of the scores [N, boxes], each in the row of its class and below every
-// threshold elsewhere; of one row without classes.
-std::string ScoresByClass(ExportNode& node, const std::string& rows, const std::string& scores) {
-  const std::string of_any = node.Unsqueeze(scores, {1});
+// Below every score that takes part.
+std::string NoScore(ExportNode& node) {
+  return node.Scalar(-std::numeric_limits<float>::infinity());
+}
+
+// [N, boxes]: of the rows that take part, NoScore for others.
+std::string ScoresTakingPart(ExportNode& node) {
+  const std::string scores = Column(node, node.in(0), node.Get<int64_t>("score_index"));
+  std::string takes = node.Add("Greater", {scores, node.Scalar(node.Number("valid_thresh"))});
+  const auto id = node.Get<int64_t>("id_index"), background = node.Get<int64_t>("background_id");
+  if (id >= 0 && background >= 0) {
+    const std::string is_background = node.Add(
+        "Equal", {Column(node, node.in(0), id), node.Scalar(static_cast<float>(background))});
+    takes = node.Add("And", {takes, node.Add("Not", {is_background})});
+  }
+  return node.Add("Where", {takes, scores, NoScore(node)});
+}
+
+// [N, count]: as scores in their order, the rows of which `takes` says that they take part; other
+// rows 0. No two are equal, of which ONNX leaves open which one is first.
+std::string Ranks(ExportNode& node, const std::string& takes, int64_t count) {
+  std::vector<float> ranks(static_cast<size_t>(count));
+  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<float>(ranks.size() - i);
+  return node.Add("Where", {takes, node.Floats({1, count}, ranks), node.Scalar(0)});
+}
+
+// Ranks [N, classes, count], each in the row of its class and 0 elsewhere; of one row where classes
+// do not matter. Classes are whole numbers.
+std::string RanksByClass(ExportNode& node, const std::string& rows, const std::string& takes,
+                         int64_t count) {
+  const std::string of_any = node.Unsqueeze(Ranks(node, takes, count), {1});
   const auto id = node.Get<int64_t>("id_index");
   if (id < 0 || node.Get<bool>("force_suppress")) return of_any;
-  const std::string classes = node.AsInt(Column(node, rows, id));
+  // Rows that take no part may say anything.
+  const std::string classes =
+      node.AsInt(node.Add("Where", {takes, Column(node, rows, id), node.Scalar(0)}));
   const Attributes of_all{{"keepdims", int64_t{0}}};
   const std::string first = node.Add("ReduceMin", {classes}, of_all),
                     last = node.Add("ReduceMax", {classes}, of_all);
-  const std::string count = node.Add("Add", {node.Add("Sub", {last, first}), node.Int(1)});
+  const std::string number = node.Add("Add", {node.Add("Sub", {last, first}), node.Int(1)});
   const std::string is_class =
-      node.Add("OneHot", {node.Add("Sub", {classes, first}), count, node.Floats({2}, {0, 1})},
+      node.Add("OneHot", {node.Add("Sub", {classes, first}), number, node.Floats({2}, {0, 1})},
                {{"axis", int64_t{1}}});
-  return node.Add("Where", {node.AsBool(is_class), of_any,
-                            node.Scalar(-std::numeric_limits<float>::infinity())});
+  return node.Add("Mul", {is_class, of_any});
 }
 
-// Which of the boxes of `rows` [N, count, columns] are kept: 1, else 0, [N, count].
+// [N, count, 4] as NonMaxSuppression takes them, which would turn a box whose corners are on wrong
+// sides: that has no area.
+std::string BoxesOf(ExportNode& node, const std::string& rows) {
+  const auto columns = [&](int64_t begin) {
+    const int64_t first = node.Get<int64_t>("coord_start") + begin;
+    return node.Add("Slice", {rows, node.Ints({first}), node.Ints({first + 2}), node.Ints({2})});
+  };
+  const std::string first = columns(0), second = columns(2);
+  const std::string limited = node.Is("in_format", "center") ? node.Add("Relu", {second})
+                                                             : node.Add("Max", {first, second});
+  return node.Add("Concat", {first, limited}, {{"axis", int64_t{2}}});
+}
+
+// Which of the rows [N, count, columns], the best first, are kept: 1, else 0, [N, count].
 std::string Kept(ExportNode& node, const std::string& rows, const std::string& scores,
                  int64_t count) {
-  const auto first = node.Get<int64_t>("coord_start");
-  const std::string boxes =
-      node.Add("Slice", {rows, node.Ints({first}), node.Ints({first + 4}), node.Ints({2})});
+  const std::string takes = node.Add("Greater", {scores, NoScore(node)});
   // [kept, 3]: image, class, box.
   const std::string kept =
       node.Add("NonMaxSuppression",
-               {boxes, ScoresByClass(node, rows, scores), node.Ints({count}),
-                node.Floats({1}, {node.Number("overlap_thresh")}),
-                node.Floats({1}, {node.Number("valid_thresh")})},
+               {BoxesOf(node, rows), RanksByClass(node, rows, takes, count), node.Ints({count}),
+                node.Floats({1}, {node.Number("overlap_thresh")}), node.Floats({1}, {0})},
                {{"center_point_box", int64_t{node.Is("in_format", "center")}}});
   const std::string places = node.Add("Gather", {kept, node.Ints({0, 2})}, {{"axis", int64_t{1}}});
   const auto filled = [&node](const std::string& shape, float value) {
@@ -109,19 +147,10 @@ void BoxNms(ExportNode& node) {
     node.Refuse("the number of boxes depends on the size of the batch");
   const auto most = node.Get<int64_t>("topk");
   const int64_t count = most < 1 ? boxes : std::min(most, boxes);
-
-  std::string scores = Column(node, node.in(0), node.Get<int64_t>("score_index"));
-  const auto id = node.Get<int64_t>("id_index"), background = node.Get<int64_t>("background_id");
-  if (id >= 0 && background >= 0) {
-    const std::string is_background = node.Add(
-        "Equal", {Column(node, node.in(0), id), node.Scalar(static_cast<float>(background))});
-    scores = node.Add(
-        "Where", {is_background, node.Scalar(-std::numeric_limits<float>::infinity()), scores});
-  }
   const auto rows_at = [&node](const std::string& rows, const std::string& indices) {
     return node.Add("GatherND", {rows, node.Unsqueeze(indices, {2})}, {{"batch_dims", int64_t{1}}});
   };
-  const ExportNode::Order best = node.TopK(scores, node.Ints({count}), 1);
+  const ExportNode::Order best = node.TopK(ScoresTakingPart(node), node.Ints({count}), 1);
   const std::string candidates = rows_at(node.in(0), best.indices);
   // The kept ones in their order, then the others, which become -1.
   const ExportNode::Order first =

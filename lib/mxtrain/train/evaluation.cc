@@ -57,10 +57,15 @@ Compared ComparedBy(const MetricSpec& spec, const Symbol& symbol, const LossRepo
   const auto of_output = [&first](int output) {
     return first([output](const LossReport::Head& head) { return head.output == output; });
   };
+  const auto answered_by = [&beside](int output) {
+    const auto found = beside.find(output);
+    return found == beside.end() ? "" : found->second;
+  };
   Compared compared;
   if (!spec.output.empty()) {
     compared.output = FindOutput(symbol, spec.output);
     compared.loss = of_output(compared.output);
+    compared.label = answered_by(compared.output);
   } else if (const auto* labelled =
                  first([](const LossReport::Head& head) { return !head.label.empty(); })) {
     compared.output = labelled->output;
@@ -68,17 +73,18 @@ Compared ComparedBy(const MetricSpec& spec, const Symbol& symbol, const LossRepo
   } else if (!beside.empty()) {
     compared.output = beside.begin()->first;
     compared.loss = of_output(compared.output);
+    compared.label = beside.begin()->second;
   } else {
     Throw(ErrorKind::kConfig,
           "metric {} needs an output and a label: the net has no loss with a label; end it with "
           "one (SoftmaxOutput, LinearRegressionOutput, ...), or give `output` and `label`",
           spec.name);
   }
-  const auto answered = beside.find(compared.output);
-  compared.label = !spec.label.empty()        ? spec.label
-                   : answered != beside.end() ? answered->second
-                   : compared.loss            ? compared.loss->label
-                                              : "";
+  if (!spec.label.empty()) {
+    compared.label = spec.label;
+  } else if (compared.label.empty() && compared.loss) {
+    compared.label = compared.loss->label;
+  }
   if (compared.label.empty()) {
     Throw(ErrorKind::kConfig,
           "metric {} of output '{}' needs `label`: that output has none of its own", spec.name,

@@ -53,7 +53,8 @@ class FeatureSource final : public io::Source {
       to->resize(fields.size());
       for (size_t i = 0; i < fields.size(); ++i) {
         const auto count = static_cast<size_t>(fields[i].shape.Size());
-        (*to)[i] = {"", {}, {next, count}};
+        (*to)[i] = {};
+        (*to)[i].values = {next, count};
         next += count;
       }
     };

@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/operator/registry.h"
+#include "mxtrain/train/evaluation.h"
 
 namespace mxtrain {
 namespace {
@@ -258,6 +260,22 @@ TEST_CASE("an output that reads what a loss reads predicts its label") {
   CHECK(VariablesRead(loss).contains("truth"));
   // Losses that answer themselves are named by LossReport.
   CHECK(LabelsBesideLosses(op("SoftmaxOutput", "softmax", {}, {scores, truth})).empty());
+}
+
+TEST_CASE("a metric without an output compares that of the first labelled loss with its label") {
+  const auto registry = BuiltinOperators();
+  const auto op = [&](const char* type, const Kwargs& params, std::vector<Symbol> inputs) {
+    return Symbol::Create(*registry, type, Lower(type), params, inputs);
+  };
+  const Symbol scores = op("FullyConnected", {{"num_hidden", "3"}}, {Symbol::Variable("data")}),
+               active = op("Activation", {{"act_type", "relu"}}, {scores});
+  // What reads the scores answers the label of the SVM too, but has one of its own.
+  const Symbol net =
+      Symbol::Group(std::vector{op("SVMOutput", {}, {scores, Symbol::Variable("margin")}),
+                                op("SoftmaxOutput", {}, {active, Symbol::Variable("truth")})});
+  MetricSet metrics(net, LossReport(net), {{"accuracy", {}, "", ""}}, {});
+  CHECK_THROWS_WITH_AS(metrics.Update({TBlob(), TBlob()}, {}, 1),
+                       "metric accuracy needs label 'truth', which the data do not provide", Error);
 }
 
 }  // namespace

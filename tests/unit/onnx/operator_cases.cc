@@ -2,6 +2,7 @@
 #include "tests/unit/onnx/operator_cases.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tests/unit/onnx/in_batch.h"
@@ -282,6 +283,8 @@ std::vector<Case> ArrayCases() {
 
 namespace {
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
 // Rows of a class from -1 on, a score that no other row has, a box, and the number of the row.
 Input Detections(int64_t boxes, bool center = false) {
   constexpr int64_t kColumns = 7;
@@ -324,6 +327,12 @@ std::vector<Case> BoxCases() {
            {"out_format", "center"}},
           {Detections(15, true)}, "of all classes"),
       One(nms, {{"valid_thresh", "2"}}, {Detections(5)}, "of none"),
+      // Equal scores, corners on wrong sides, a class that no net has, a score that is NaN.
+      One(nms,
+          {{"overlap_thresh", "0.3"}, {"id_index", "0"}, {"valid_thresh", "0.1"}, {"topk", "4"}},
+          {Numbers({6, 6}, {0, 0.5, 0, 0, 4, 4, 0, 0.5,  1, 0, 5, 4, 0,   0.9, 4, 0, 0, 4,
+                            1, 0.5, 0, 0, 4, 4, 0, kNan, 0, 0, 9, 9, 1e9, 0.1, 0, 0, 4, 4})},
+          "of odd rows"),
       One("PointBoxes", {{"strides", "(4,)"}}, {{{3, 2, 5}}, {{4, 2, 5}}}),
       One("PointBoxes", {{"strides", "(4, 8)"}},
           {{{2, 4, 6}},

@@ -196,6 +196,7 @@ constexpr Refused kNotImported[] = {
     {"_contrib_box_nms of classes", "NonMaxSuppression"},
     {"_contrib_box_nms of all classes", "NonMaxSuppression"},
     {"_contrib_box_nms of none", "NonMaxSuppression"},
+    {"_contrib_box_nms of odd rows", "NonMaxSuppression"},
     {"sum", "it reduces the batch axis"},
     {"zeros_like", "does not depend on the input"},
     {"ones_like", "does not depend on the input"},

@@ -24,9 +24,9 @@ struct RecordParam : Parameter<RecordParam> {
     f.Add("classes", &RecordParam::classes)
         .Default({})
         .Help(
-            "names of the classes in the order of their numbers; default: the lines of "
-            "NAME.classes "
-            "or classes.txt beside the file, else numbers");
+            "names of the classes in the order of their numbers; if NAME.classes or classes.txt "
+            "beside the file has some of them, that says what the numbers in the file mean; "
+            "default: its lines, else numbers");
     f.Add("label_kind", &RecordParam::label_kind)
         .Enum({{"auto", kAuto}, {"class", kClass}, {"boxes", kBoxes}})
         .Default(kAuto)
