@@ -209,8 +209,7 @@ class DocumentLoader {
     if (!name || name->is_null()) return written ? *written : Value();
     Value decoder = LoadDecoder(*name);
     Value layers = *list_of(decoder.Get("net"));
-    if (const Value* multiple = decoder.Get("net")->Get("multiple"))
-      CheckSides(net, *name, IntegerOf(multiple->text).value_or(0));
+    CheckSides(net, *name, LargestStride(layers));
     if (written) layers.list.insert(layers.list.end(), written->list.begin(), written->list.end());
     std::erase_if(decoder.members,
                   [](const Member& m) { return m.key != "blocks" && m.key != "vars"; });
@@ -218,8 +217,27 @@ class DocumentLoader {
     return layers;
   }
 
-  // The sides of the net's input [channels, height, width] must be multiples of what the decoder
-  // says. Expressions are not looked at.
+  // Of the layers that a decoder takes by "${strideN}": the largest N; 0 without any.
+  static int64_t LargestStride(const Value& layers) {
+    constexpr std::string_view kBegin = "${stride";
+    int64_t largest = 0;
+    for (const Value& layer : layers.list) {
+      const bool has_keys =
+          layer.is_map() && layer.members.size() == 1 && layer.members[0].value.is_map();
+      const Value* const inputs = has_keys ? layer.members[0].value.Get("inputs") : nullptr;
+      if (!inputs) continue;
+      for (const Value& input : inputs->is_list() ? inputs->list : std::vector<Value>{*inputs}) {
+        if (!input.text.starts_with(kBegin) || !input.text.ends_with("}")) continue;
+        const std::string number =
+            input.text.substr(kBegin.size(), input.text.size() - kBegin.size() - 1);
+        largest = std::max(largest, IntegerOf(number).value_or(0));
+      }
+    }
+    return largest;
+  }
+
+  // The sides of the net's input [channels, height, width] must be multiples of the largest stride
+  // of a layer that the decoder takes. Expressions are not looked at.
   void CheckSides(const Value& net, const Value& decoder, int64_t multiple) {
     const Value* const input = net.Get("input");
     if (multiple < 1 || !input || !input->is_list() || input->list.size() != 3) return;

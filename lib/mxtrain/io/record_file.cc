@@ -326,7 +326,7 @@ RecordDamages VerifyRecords(const std::string& path, const RecordCheck& check,
     ++result.records;
   }
   if (known()) {
-    result.damages.push_back(format("{}: the last {} of {} are missing", path,
+    result.damages.push_back(format("{}: missing at its end: {} of {}", path,
                                     Counted(sums->begins.size() - begins.size(), "record"),
                                     sums->begins.size()));
   }
