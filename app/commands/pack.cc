@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <span>
 
 #include "app/commands/command_list.h"
@@ -34,22 +35,29 @@ struct PackedData {
   bool boxes = false;
 };
 
-// The folders train and val are no classes.
-void CheckNoParts(const std::string& data, const io::Source& source) {
-  const std::vector<std::string>& names = source.class_names();
-  const bool parts = !names.empty() && std::ranges::all_of(names, [](const std::string& name) {
-    return io::SplitOf(name) != io::Split::kNone;
-  });
-  if (!parts || !fs::is_directory(data)) return;
+// A file for training must not hold what validates: the folders train and val, perhaps of images.
+void CheckNoParts(const std::string& data) {
+  std::map<io::Split, fs::path> parts;
+  std::error_code none;
+  for (const fs::path& folder : {fs::path(data), fs::path(data) / "images"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
+      const io::Split split = io::SplitOf(entry.path().filename().string());
+      if (split != io::Split::kNone && entry.is_directory(none)) parts.emplace(split, entry.path());
+    }
+  }
+  if (parts.size() < 2) return;
+  std::vector<std::string> names;
+  for (const auto& [split, folder] : parts) names.push_back(folder.filename().string());
   Throw(ErrorKind::kUsage, "{} has the parts {}; pack each into a file of its own: mxtrain pack {}",
         data, join(names, ", "),
-        report::QuoteShell((fs::path(data) / names[0]).string()) + " " + names[0] + ".rec");
+        report::QuoteShell(parts.begin()->second.string()) + " " + names[0] + ".rec");
 }
 
 PackedData OpenPackedData(const std::string& data, const std::string& classes_file) {
   if (!fs::exists(data))
     Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", data,
           config::DidYouMeanFile(data));
+  CheckNoParts(data);
   const io::RecognizedSource found = io::RecognizeSource(data, "");
   if (!found.kind)
     Throw(ErrorKind::kUsage, "{} is no folder of images, no list and no other data set", data);
@@ -68,7 +76,6 @@ PackedData OpenPackedData(const std::string& data, const std::string& classes_fi
     Throw(ErrorKind::kUsage, "{} has no images ({}); only image files can be packed", data,
           found.kind->help);
   }
-  CheckNoParts(data, source);
   const std::vector<io::FieldSpec>& labels = source.label_fields();
   packed.boxes = labels.size() == 1 && labels[0].kind == io::FieldKind::kBoxes;
   if (!packed.boxes && (source.size() == 0 || !source.ClassOf(0))) {

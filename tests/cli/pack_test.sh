@@ -147,6 +147,8 @@ expect 2 pack photos/train packed
 says "packed.rec"
 expect 2 pack photos photos.rec
 says "photos has the parts train, val; pack each into a file of its own: mxtrain pack photos/train train.rec"
+expect 2 pack shapes shapes.rec
+says "shapes has the parts train, val; pack each into a file of its own: mxtrain pack shapes/train train.rec"
 expect 2 pack --verify again.rec other.rec
 says "--verify reads one file"
 expect 8 pack none none.rec
