@@ -8,6 +8,7 @@
 
 #include "app/commands/command_list.h"
 #include "app/commands/model_facts.h"
+#include "app/commands/tile_flags.h"
 #include "app/commands/trained_files.h"
 #include "app/config/document.h"
 #include "app/config/near_file.h"
@@ -22,6 +23,7 @@
 #include "app/session/pipeline_spec.h"
 #include "app/session/session.h"
 #include "app/tasks/task_list.h"
+#include "app/tasks/tile_count.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -53,6 +55,7 @@ class Eval final : public Command {
         .Takes("NAME")
         .Repeats();
     arguments.Option("--batch", &batch_, "examples per batch").Positive();
+    tiles_.Declare(arguments);
     arguments
         .Option("--format", &format_,
                 "table; csv: one line per class or output; jsonl: everything, like --json")
@@ -92,23 +95,31 @@ class Eval final : public Command {
     inference::InputArrays arrays = facts_.TakeArrays();
     if (!arrays.empty() && !data_.empty())
       Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
+    if (tiles_.given() && !arrays.empty())
+      Throw(ErrorKind::kUsage, "--tile reads parts of images; the inputs are arrays");
     const std::map<std::string, Context> places = session::ParsePlaces(places_);
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
     auto& [runtime, model, only_batch, unread] = opened;
     facts_.Complete(&model, console);
     session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
+    const std::optional<io::TileOptions> tiles =
+        tiles_.Or(arrays.empty() ? spec.tiles : std::nullopt);
     std::shared_ptr<const io::Source> source;
+    int64_t images = 0;  // or what the examples are
     if (arrays.empty()) {
       source = Open(flags, model, spec, console);
       for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
+      images = source->size();
+      if (tiles) source = Tiled(std::move(source), *tiles, &spec);
     } else {
       source =
           arrays.ForModel(&model, /*labels=*/true, inference::DeclaredBy(opened), console.logger());
       spec = spec.OfArrays();
       array_names_ = arrays.Names();
+      images = source->size();
     }
     inference::CheckOnlyBatch(opened, source->size(), batch_);
     const int64_t size = only_batch > 0 ? only_batch : BatchOf(model, *source);
@@ -122,6 +133,7 @@ class Eval final : public Command {
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::ImageReader reader(spec.transforms);
     const Reports reports = ReportsOf(model, spec, *iter);
+    if (tiles) CheckTilesOf(reports);
     for (const auto& [task, report] : reports) report->KeepImages(worst_, reader);
     std::optional<report::ResultFile> predictions;
     if (!predictions_.empty())
@@ -130,11 +142,12 @@ class Eval final : public Command {
     inference::FiniteCheck check;
     CatchSignals();
     int64_t examples = 0;
+    tasks::TileCount seen;
     const NamedValues values = evaluation.Run(
         [&](const DataBatch& batch, const std::vector<NDArray>& outputs) {
-          examples += batch.count;
           CheckFinite(losses, batch, outputs, *iter, &check);
           const tasks::Examples batch_examples(batch, *iter, source.get());
+          examples += CountWhole(batch_examples, &seen);
           for (const auto& [task, report] : reports) report->Add(batch_examples, outputs);
         },
         [] { return StopFlag() == 1; });
@@ -149,13 +162,28 @@ class Eval final : public Command {
     const Json result = ToJson(model, values, examples, check.count(), filled);
     if (examples > 0) WriteFiles(result, filled, check.count() == 0, console);
     Print(result, model, values, filled);
-    const int bad =
-        inference::ReportBad(iter->stats().bad, iter->examples(), skip_bad_, console.logger());
+    auto unreadable = iter->stats().bad;
+    if (tiles) unreadable = inference::OfImages(std::move(unreadable));
+    const int bad = inference::ReportBad(unreadable, images, skip_bad_, console.logger());
     const int diverged = check.ExitCode("the results are meaningless", console.logger());
     return diverged != 0 ? diverged : bad;
   }
 
  private:
+  // The tiles of its images. Metrics measure what a net reads, which are tiles then: unless they
+  // are asked for, only the reports, which join them, say how good it is.
+  static std::shared_ptr<const io::Source> Tiled(std::shared_ptr<const io::Source> source,
+                                                 const io::TileOptions& options,
+                                                 session::PipelineSpec* spec) {
+    spec->metrics.clear();
+    try {
+      return io::NewTiledSource(std::move(source), options);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+      Throw(ErrorKind::kUsage, "--tile: {}", error.what());
+    }
+  }
+
   struct HeadReport {
     std::string task;  // the name of its kind
     std::shared_ptr<tasks::Report> report;
@@ -170,6 +198,27 @@ class Eval final : public Command {
     for (const auto& task : tasks::TasksOf(heads, spec.task))
       reports.push_back({task->kind(), task->NewReport()});
     return reports;
+  }
+
+  // The examples, of tiles the images that end with one of them.
+  static int64_t CountWhole(const tasks::Examples& examples, tasks::TileCount* seen) {
+    int64_t count = 0;
+    for (size_t i = 0; i < examples.count(); ++i) {
+      const io::Tile* const tile = examples[i].tile();
+      if (tile) seen->Add(*tile);
+      if (!tile || seen->complete()) ++count;
+    }
+    return count;
+  }
+
+  static void CheckTilesOf(const Reports& reports) {
+    for (const auto& [task, report] : reports) {
+      if (!report->TakesTiles())
+        Throw(ErrorKind::kUsage,
+              "--tile is for models of boxes or masks, whose places can be joined; '{}' predicts "
+              "something else",
+              report->head().name);
+    }
   }
 
   // For a batch of the data, as far as they depend on that alone.
@@ -473,6 +522,7 @@ class Eval final : public Command {
   }
 
   ModelFacts facts_;
+  TileFlags tiles_;
   std::string root_;  // the folder that the files of the data lie in
   std::string model_, data_, format_ = "table", predictions_, output_;
   std::vector<std::string> metrics_, overrides_, places_, array_names_;

@@ -11,6 +11,7 @@
 #include "app/commands/command_list.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/progress.h"
+#include "app/commands/tile_flags.h"
 #include "app/inference/cut_model.h"
 #include "app/inference/finite_check.h"
 #include "app/inference/label_files.h"
@@ -18,6 +19,7 @@
 #include "app/inference/open_model.h"
 #include "app/inference/output_files.h"
 #include "app/inference/prediction_sinks.h"
+#include "app/inference/tiled_predictions.h"
 #include "app/report/npy.h"
 #include "app/report/output.h"
 #include "app/session/compute_modes.h"
@@ -100,6 +102,7 @@ class Infer final : public Command {
                 "and corners of a larger crop, each "
                 "plain and mirrored)")
         .OneOf({"flip", "crops"});
+    tiles_.Declare(arguments);
     arguments
         .Option("--batch", &batch_,
                 "images per batch; default: 64, or less if their memory plan exceeds a quarter of "
@@ -124,6 +127,7 @@ class Infer final : public Command {
     of_arrays_ = !arrays.empty();
     CheckFlags();
     if (!of_arrays_) inference::CheckOrder(model_, inputs_[0], "infer");
+    if (tiles_.given()) CheckTiles();
     std::map<std::string, Context> places = session::ParsePlaces(places_);
     const bool labels = format_ == "coco" || format_ == "yolo";
     if (labels && flags.json)
@@ -141,6 +145,8 @@ class Infer final : public Command {
     session::DropRemovedGroups(whole, model.symbol, &places);
     std::shared_ptr<const io::Source> source;
     session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
+    const std::optional<io::TileOptions> tiles = tiles_.Or(spec.tiles);
+    if (!OfWholeImages()) tiled_ = tiles;
     if (of_arrays_) {
       source = arrays.ForModel(&model, /*labels=*/false, declared, console.logger());
       model.info.pipeline = spec.OfArrays().ToJson();
@@ -153,6 +159,8 @@ class Infer final : public Command {
     if (!of_arrays_) {
       const bool table = IsTable(spec, console);
       CheckKind(table, spec.NeedsTable());
+      if (tiled_ && spec.NeedsTable())
+        Throw(ErrorKind::kUsage, "--tile is for images; this model reads the rows of tables");
       source = table ? OpenTable(spec, model) : OpenExamples(spec);
       if (!source) source = OpenImages(console);
       if (source) TellOf(*source, console);
@@ -162,7 +170,7 @@ class Infer final : public Command {
                                                 places, console.logger());
     std::optional<inference::ModelRun> run;  // none without examples
     if (source) {
-      inference::CheckOnlyBatch(opened, source->size(), batch_);
+      if (!tiled_) inference::CheckOnlyBatch(opened, source->size(), batch_);
       if (only_batch > 0) batch_ = least_batch_ = only_batch;
       run.emplace(*runtime, model, source,
                   inference::RunOptions{.device = session::DeviceOf(flags),
@@ -170,6 +178,7 @@ class Infer final : public Command {
                                         .batch = batch_,
                                         .least_batch = least_batch_,
                                         .views = tta_,
+                                        .tiles = tiled_,
                                         .log = console.logger()});
     }
     const bool finite = !run || inference::CheckParameters(model, console.logger());
@@ -188,10 +197,9 @@ class Infer final : public Command {
       Features(flags, model, names, running, &check, console);
     }
     if (StopFlag() == 1) return Stopped(console);
-    const int bad =
-        run ? inference::ReportBad(run->iter().stats().bad, static_cast<int64_t>(names.size()),
-                                   skip_bad_, console.logger())
-            : 0;
+    const int bad = run ? inference::ReportBad(run->Bad(), static_cast<int64_t>(names.size()),
+                                               skip_bad_, console.logger())
+                        : 0;
     if (!finite) return static_cast<int>(ErrorKind::kDiverged);
     const int diverged = check.ExitCode(shown, console.logger());
     return diverged != 0 ? diverged : bad;
@@ -277,6 +285,17 @@ class Infer final : public Command {
             "--output-layer "
             "writes .npy");
     }
+  }
+
+  // Whether what is wanted is one row for each image, or of views of it.
+  bool OfWholeImages() const {
+    return of_arrays_ || !output_layer_.empty() || !probabilities_.empty() || !tta_.empty();
+  }
+  void CheckTiles() const {
+    if (OfWholeImages())
+      Throw(ErrorKind::kUsage,
+            "--tile joins boxes and masks of the tiles of images; it does not go with arrays, "
+            "--output-layer, --probabilities and --tta");
   }
 
   // Either arrays or images, tables, lists.
@@ -388,12 +407,12 @@ class Infer final : public Command {
   }
 
   // Runs the net over all examples, if there are any, and shows how far it is.
-  void ForEach(inference::ModelRun* run, int64_t examples, const char* what,
-               console::Console& console, const inference::ModelRun::OnRow& on_row) const {
+  void ForEach(inference::ModelRun* run, const char* what, console::Console& console,
+               const inference::ModelRun::OnRow& on_row) const {
     if (!run) return;
     std::optional<Progress> progress;
     if (!output_.empty() || !isatty(STDOUT_FILENO))
-      progress.emplace(console, "predicting", what, examples);
+      progress.emplace(console, "predicting", what, run->iter().examples());
     run->ForEach(
         on_row,
         [&progress](int64_t done) {
@@ -410,7 +429,7 @@ class Infer final : public Command {
     const auto rows = static_cast<int64_t>(files.size());
     report::NpyWriter writer(output_, rows, row);
     ForEach(
-        run, rows, "examples", console,
+        run, "examples", console,
         [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
           check->Look(example.index(), {outputs[0], static_cast<size_t>(row.Size())}, run->iter());
           writer.Write(example.index(), outputs[0]);
@@ -433,7 +452,7 @@ class Infer final : public Command {
     inference::OutputFiles files(output_, model.symbol.ListOutputs(),
                                  inference::ShapesOf(model, least_batch_).outputs, least_batch_,
                                  examples, console.logger());
-    ForEach(run, examples, "examples", console,
+    ForEach(run, "examples", console,
             [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
               for (size_t k = 0; k < outputs.size(); ++k)
                 check->Look(example.index(), {outputs[k], files.width(k)}, run->iter());
@@ -449,18 +468,33 @@ class Infer final : public Command {
     CheckAbilities(heads);
     const bool rows = of_arrays_ || spec.NeedsTable();
     const auto sinks = MakeSinks(heads, rows, names, run, console);
-    ForEach(run, static_cast<int64_t>(names.size()), rows ? "rows" : "images", console,
-            [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
-              const int64_t index = example.index();
-              inference::Prediction prediction{
-                  index, names[static_cast<size_t>(index)], run->source().FileOf(index), {}};
-              for (const inference::PredictedHead& head : heads) {
-                const std::span values(outputs[static_cast<size_t>(head.output)],
-                                       static_cast<size_t>(head.predictor->width()));
-                check->Look(index, values, run->iter());
-                prediction.heads.push_back(head.predictor->Predict(values, example));
+    const auto take = [&](int64_t index,
+                          std::vector<std::unique_ptr<tasks::HeadPrediction>> of_heads) {
+      inference::Prediction prediction{index, names[static_cast<size_t>(index)],
+                                       run->source().FileOf(index), std::move(of_heads)};
+      for (const auto& sink : sinks) sink->Take(prediction);
+    };
+    inference::TiledPredictions tiled(heads);
+    std::vector<std::span<const float>> values(heads.size());
+    ForEach(run,
+            rows     ? "rows"
+            : tiled_ ? "tiles"
+                     : "images",
+            console, [&](const tasks::Example& example, const std::vector<const float*>& outputs) {
+              std::vector<std::unique_ptr<tasks::HeadPrediction>> predictions;
+              for (size_t i = 0; i < heads.size(); ++i) {
+                values[i] = {outputs[static_cast<size_t>(heads[i].output)],
+                             static_cast<size_t>(heads[i].predictor->width())};
+                check->Look(example.index(), values[i], run->iter());
               }
-              for (const auto& sink : sinks) sink->Take(prediction);
+              if (const io::Tile* const tile = example.tile()) {
+                predictions = tiled.Add(example, values);
+                if (!predictions.empty()) take(tile->image, std::move(predictions));
+                return;
+              }
+              for (size_t i = 0; i < heads.size(); ++i)
+                predictions.push_back(heads[i].predictor->Predict(values[i], example));
+              take(example.index(), std::move(predictions));
             });
     if (StopFlag() == 1) return;
     for (const auto& sink : sinks) sink->Finish();
@@ -498,6 +532,13 @@ class Infer final : public Command {
             "--top-k is for models that predict one class of several; this model does not");
     if (!copy_to_.empty() && !Has(heads, &Abilities::sorts))
       Throw(ErrorKind::kUsage, "--copy-to sorts by class; this model predicts no classes");
+    const auto joins = [](const inference::PredictedHead& head) {
+      return head.predictor->abilities().tiles;
+    };
+    if (tiled_ && !std::ranges::all_of(heads, joins))
+      Throw(ErrorKind::kUsage,
+            "--tile is for models of boxes or masks, whose places can be joined; this model "
+            "predicts something else");
     if (!tta_.empty() && Has(heads, &Abilities::placed)) {
       Throw(ErrorKind::kUsage,
             "--tta averages scores and values; this model predicts places in the image, which "
@@ -554,6 +595,8 @@ class Infer final : public Command {
       probabilities_, tta_;
   std::vector<std::string> inputs_, places_;
   ModelFacts facts_;
+  TileFlags tiles_;
+  std::optional<io::TileOptions> tiled_;
   int top_k_ = 1;
   int64_t batch_ = 0;        // 0: not said
   int64_t least_batch_ = 1;  // that the net can be for; shapes of outputs are asked for it

@@ -103,6 +103,12 @@ struct SourceConfig {
   Place place;
 };
 
+// Images are read in tiles.
+struct TilesConfig {
+  int size = 0;                    // 0: whole
+  std::optional<int64_t> overlap;  // none: an eighth of the size
+};
+
 struct DataConfig {
   int batch_size = 0;  // 0: auto, until the net is known
   SourceConfig train, val;
@@ -110,6 +116,7 @@ struct DataConfig {
   int prefetch = 0;  // batches
   bool exact_decode = false;
   int bits = 8;
+  TilesConfig tiles;
   std::string cache;      // "none", "ram" or "features"
   ByteCount cache_bytes;  // 0: half of what is free
   double max_bad = 0;
@@ -128,6 +135,11 @@ struct EarlyStopConfig {
 // mixup or cutmix
 struct MixConfig {
   double alpha = 0;        // 0: off
+  int64_t off_epochs = 0;  // at the end
+};
+
+struct MosaicConfig {
+  double probability = 0;  // 0: off
   int64_t off_epochs = 0;  // at the end
 };
 
@@ -196,6 +208,7 @@ struct TrainConfig {
   FreezeConfig freeze;
   EmaConfig ema;
   MixConfig mixup, cutmix;
+  MosaicConfig mosaic;
   ClassWeights class_weights;
   Named initializer;
   WeightsConfig weights;

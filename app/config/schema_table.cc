@@ -4,6 +4,7 @@
 #include "app/config/schema_source.h"
 #include "app/config/schema_train.h"
 #include "mxtrain/io/pipeline.h"
+#include "mxtrain/io/tiles.h"
 
 namespace mxtrain::config {
 namespace {
@@ -52,6 +53,20 @@ Section<NetConfig> NetSection() {
   return s;
 }
 
+Section<TilesConfig> TilesSection() {
+  Section<TilesConfig> s;
+  s.Add("size", &TilesConfig::size)
+      .Required()
+      .Range(io::kLeastTile, io::kLongestEdge)
+      .Help("read each image in tiles of so many of its pixels, each an example of its own")
+      .Also({"tile", "tile_size", "slice_size"});
+  s.Add("overlap", &TilesConfig::overlap)
+      .Range(0, io::kLongestEdge / 2)
+      .Help("pixels that neighbouring tiles share, at least; default: an eighth of the size")
+      .Also({"tile_overlap"});
+  return s;
+}
+
 Section<DataConfig> DataSection() {
   using C = DataConfig;
   Section<C> s;
@@ -90,6 +105,7 @@ Section<DataConfig> DataSection() {
           "them; transforms are then crops, resizes without antialiasing, flips and normalize. 8: "
           "such images are reduced to 8 bits")
       .Also({"bit_depth", "bits_per_channel"});
+  s.Below("tiles", &C::tiles, TilesSection(), "large images are read in parts", false, "size");
   s.Add("cache", &C::cache)
       .Default("none")
       .Choices({"none", "ram", "features"})

@@ -19,7 +19,24 @@ Section<MixConfig> MixSection(const std::string& what) {
       .Default(0)
       .Range(0)
       .Help("epochs at the end of the run without mixing")
-      .Also({"off_epoch", "mixup_off_epoch", "close_mosaic", "until_epoch"});
+      .Also({"off_epoch", "mixup_off_epoch", "until_epoch"});
+  return s;
+}
+
+Section<MosaicConfig> MosaicSection() {
+  Section<MosaicConfig> s;
+  s.Add("probability", &MosaicConfig::probability)
+      .Required()
+      .Range(0, 1)
+      .Help(
+          "exchange quarters of the images of four examples, with their boxes or masks, in so many "
+          "of them; 0: off")
+      .Also({"p", "prob", "mosaic_prob"});
+  s.Add("off_epochs", &MosaicConfig::off_epochs)
+      .Default(0)
+      .Range(0)
+      .Help("epochs at the end of the run without it")
+      .Also({"close_mosaic", "no_aug_epochs"});
   return s;
 }
 
@@ -161,6 +178,7 @@ void AddLoss(Section<TrainConfig>& s) {
           "alpha");
   s.Below("cutmix", &C::cutmix, MixSection("a box of one pasted into the other"),
           "mix examples and labels", false, "alpha");
+  s.Below("mosaic", &C::mosaic, MosaicSection(), "join parts of images", false, "probability");
   s.Add("class_weights", &C::class_weights)
       .Default({})
       .Help(

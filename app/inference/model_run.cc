@@ -83,17 +83,17 @@ class UnlabelledSource final : public io::Source {
 
 ModelRun::ModelRun(Runtime& runtime, const Model& model, std::shared_ptr<const io::Source> source,
                    const RunOptions& options)
-    : source_(std::move(source)) {
+    : source_(std::move(source)), read_(std::make_shared<UnlabelledSource>(source_)) {
+  if (options.tiles) read_ = io::NewTiledSource(read_, *options.tiles);
   session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline).OfPrediction();
   ModelInfo info = model.info;
   if (options.views == "crops") WidenForCrops(&spec, &info);
   const int64_t wanted =
       options.batch > 0 ? options.batch : BatchWithinMemory(runtime, model, options);
-  const int64_t batch = std::min(wanted, source_->size());
+  const int64_t batch = std::min(wanted, read_->size());
   // Views are created on the host.
   const Context batches_for = options.views.empty() ? options.device : Context::cpu();
-  iter_ = session::NewModelIter(runtime, std::make_shared<UnlabelledSource>(source_), spec, info,
-                                batch, batches_for);
+  iter_ = session::NewModelIter(runtime, read_, spec, info, batch, batches_for);
   if (!options.views.empty()) {
     auto views = std::make_unique<ViewsIter>(runtime, std::move(iter_), model.info.inputs[0].shape,
                                              options.views == "crops");
@@ -122,7 +122,7 @@ void ModelRun::ForEach(const OnRow& on_row, const std::function<void(int64_t)>& 
         }
         if (!whole) return;
         const auto rows = static_cast<size_t>(iter_->batch_size());
-        const tasks::Examples examples(batch, *iter_, source_.get());
+        const tasks::Examples examples(batch, *iter_, read_.get());
         for (size_t i = 0; i < static_cast<size_t>(batch.count); ++i) {
           for (size_t k = 0; k < row.size(); ++k)
             row[k] = values[k].data() + i * (values[k].size() / rows);
@@ -131,6 +131,11 @@ void ModelRun::ForEach(const OnRow& on_row, const std::function<void(int64_t)>& 
         on_batch(batch.count);
       },
       stop);
+}
+
+std::vector<std::pair<std::string, std::string>> ModelRun::Bad() const {
+  auto bad = iter_->stats().bad;
+  return read_->TileOf(0) ? OfImages(std::move(bad)) : bad;
 }
 
 bool CheckParameters(const Model& model, const Logger& log) {

@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/tasks/example.h"
 #include "mxtrain/base/log.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/io/source.h"
+#include "mxtrain/io/tiles.h"
 #include "mxtrain/train/evaluation.h"
 #include "mxtrain/train/model.h"
 
@@ -23,6 +25,7 @@ struct RunOptions {
   int64_t batch = 0;        // examples; 0: 64, or fewer to fit a quarter of the free memory
   int64_t least_batch = 1;  // that the net can be for
   std::string views;        // "": one; "flip" or "crops" (views.h), whose outputs are averaged
+  std::optional<io::TileOptions> tiles;  // if set, the net reads the tiles of images
   Logger log;
 };
 
@@ -39,16 +42,20 @@ class ModelRun {
   // several views of it, its inputs are those of the last.
   using OnRow =
       std::function<void(const tasks::Example& example, const std::vector<const float*>& outputs)>;
-  // Calls `on_row` for each readable example, in the order of the source, and `on_batch` with the
+  // Calls `on_row` for each readable example, of tiles for each of them (Example::tile), in the
+  // order of the source, and `on_batch` with the
   // number of those done. Ends early once `stop` is true.
   void ForEach(const OnRow& on_row, const std::function<void(int64_t)>& on_batch,
                const std::function<bool()>& stop);
 
-  const io::Source& source() const { return *source_; }
+  const io::Source& source() const { return *source_; }  // of whole images
   const DataIter& iter() const { return *iter_; }
+  // The examples that could not be read, and why: images, even if the net reads tiles of them.
+  std::vector<std::pair<std::string, std::string>> Bad() const;
 
  private:
   std::shared_ptr<const io::Source> source_;
+  std::shared_ptr<const io::Source> read_;  // what the net reads: without labels; tiles
   std::unique_ptr<DataIter> iter_;
   int views_ = 1;
   std::optional<Evaluation> evaluation_;

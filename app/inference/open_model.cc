@@ -444,6 +444,13 @@ bool LooksLikeTable(const std::string& input, const session::PipelineSpec& spec)
   return spec.BeginsTable(ReadBeginMaybeGzip(input, kMostRecordBytes));
 }
 
+std::vector<std::pair<std::string, std::string>> OfImages(
+    std::vector<std::pair<std::string, std::string>> bad) {
+  std::set<std::string> seen;
+  std::erase_if(bad, [&seen](const auto& example) { return !seen.insert(example.first).second; });
+  return bad;
+}
+
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip,
               const Logger& log) {
   for (const auto& [name, reason] : bad)

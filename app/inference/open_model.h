@@ -65,6 +65,10 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, c
 // files are tables. Stdin is read to its end, and can then be read again.
 bool LooksLikeTable(const std::string& input, const session::PipelineSpec& spec);
 
+// Of tiles that could not be read, their images, each once.
+std::vector<std::pair<std::string, std::string>> OfImages(
+    std::vector<std::pair<std::string, std::string>> bad);
+
 // Reports the examples that could not be read. Returns the exit code: 0 if there are none, or with
 // `skip`.
 int ReportBad(const std::vector<std::pair<std::string, std::string>>& bad, int64_t tried, bool skip,

@@ -20,6 +20,11 @@ std::vector<io::TransformSpec> ToTransforms(const std::vector<config::Named>& na
   return specs;
 }
 
+// Of a run, the epochs before those at its end in which something is off.
+std::string EpochsBefore(const config::TrainConfig& train, int64_t off_epochs) {
+  return params::Print(std::max<int64_t>(train.epochs - off_epochs, 0));
+}
+
 }  // namespace
 
 std::unique_ptr<DataIter> DataIters::Training() {
@@ -44,7 +49,7 @@ std::unique_ptr<DataIter> DataIters::Whole(bool validation) {
 
 std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
   const config::SourceConfig& c = ConfigOf(validation);
-  std::shared_ptr<const io::Source> source = sets_.opened(validation);
+  std::shared_ptr<const io::Source> source = Examples(validation);
   io::PipelineParam p;
   p.Init(ParamsOf(*source, c, pass), "data");
   if (pass == Pass::kTraining) CheckBatch(*source, c);
@@ -63,6 +68,40 @@ std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
   CheckTargets(*iter, c, session_);
   CheckMetrics(*iter, session_);
   return iter;
+}
+
+std::optional<io::TileOptions> DataIters::Tiles() const {
+  const config::TilesConfig& tiles = config().data.tiles;
+  if (tiles.size == 0) return std::nullopt;
+  try {
+    return io::TilesOf(tiles.size, tiles.overlap);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    session_.diagnostics.Error(session_.loaded.PlaceOf("data.tiles.overlap"), e.what());
+    session_.diagnostics.ThrowIfErrors();
+    throw;
+  }
+}
+
+// The records, or the tiles of their images.
+std::shared_ptr<const io::Source> DataIters::Examples(bool validation) {
+  const std::optional<io::TileOptions> tiles = Tiles();
+  if (!tiles) return sets_.opened(validation);
+  std::shared_ptr<const io::Source>& tiled = tiled_[validation];
+  if (tiled) return tiled;
+  try {
+    tiled = io::NewTiledSource(sets_.opened(validation), *tiles);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    session_.diagnostics.Error(session_.loaded.PlaceOf("data.tiles.size"),
+                               format("data.tiles: {}", e.what()));
+    session_.diagnostics.ThrowIfErrors();
+  }
+  session_.log.Write(LogLevel::kInfo,
+                     format("{} {}: {} of {}", Counted(sets_.opened(validation)->size(), "image"),
+                            validation ? "of validation" : "of training",
+                            Counted(tiled->size(), "tile"), format("{0}x{0} pixels", tiles->side)));
+  return tiled;
 }
 
 std::unique_ptr<DataIter> DataIters::Over(bool validation,
@@ -85,6 +124,9 @@ void DataIters::RequireSameEpochs() const {
         "data.cache");
     session_.diagnostics.ThrowIfErrors();
   };
+  if (config().train.mosaic.probability > 0)
+    refuse(session_.loaded.PlaceOf("train.mosaic.probability"), "train.mosaic joins parts of them");
+  if (Tiles()) refuse(session_.loaded.PlaceOf("data.tiles.size"), "data.tiles reads parts of them");
   for (const auto& [key, mix] : {std::pair{"train.mixup", &config().train.mixup},
                                  std::pair{"train.cutmix", &config().train.cutmix}}) {
     if (mix->alpha > 0)
@@ -132,8 +174,24 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
   if (pass == Pass::kTraining) {
     kwargs.emplace_back("balanced", params::Print(c.balanced));
     AddMixing(&kwargs);
+    AddMosaic(&kwargs);
   }
   return kwargs;
+}
+
+void DataIters::AddMosaic(Kwargs* pipeline) const {
+  constexpr int64_t kParts = 4;
+  const config::TrainConfig& train = config().train;
+  if (train.mosaic.probability == 0) return;
+  pipeline->emplace_back("mosaic", params::Print(train.mosaic.probability));
+  if (train.mosaic.off_epochs > 0)
+    pipeline->emplace_back("mosaic_epochs", EpochsBefore(train, train.mosaic.off_epochs));
+  if (BatchOfRank() >= kParts) return;
+  session_.log.Write(
+      LogLevel::kWarning,
+      format("train.mosaic joins parts of {} examples of a batch, and {} has {}, so nothing is "
+             "joined; give it {} or more (data.batch_size), or remove the key",
+             kParts, ranks_ > 1 ? "the batch of each process" : "a batch", BatchOfRank(), kParts));
 }
 
 // Labels of mixed examples are distributions, which the loss uses unchanged; the pipeline does the
@@ -157,8 +215,7 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
   const auto add = [&](const std::string& name, const config::MixConfig& mix) {
     pipeline->emplace_back(name, params::Print(mix.alpha));
     if (mix.off_epochs > 0)
-      pipeline->emplace_back(name + "_epochs",
-                             params::Print(std::max<int64_t>(train.epochs - mix.off_epochs, 0)));
+      pipeline->emplace_back(name + "_epochs", EpochsBefore(train, mix.off_epochs));
   };
   add("mixup", train.mixup);
   add("cutmix", train.cutmix);

@@ -2,6 +2,7 @@
 #pragma once
 // Batches of a configuration's data sets: the pipelines of training, validation and checks, with
 // transforms, mixing and normalization, in the shapes that the net declares.
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/pixel_statistics.h"
+#include "mxtrain/io/tiles.h"
 
 namespace mxtrain::session {
 
@@ -43,6 +45,10 @@ class DataIters {
   // Throws DiagnosticError, naming what is random, unless each image is the same in every epoch.
   void RequireSameEpochs() const;
 
+  // The tiles that images are read in; nothing: whole. Throws DiagnosticError if they are out of
+  // range.
+  std::optional<io::TileOptions> Tiles() const;
+
   // The image transforms; `normalize: auto` has its values once an iterator of such data was made.
   std::vector<io::TransformSpec> Transforms(bool validation) const;
 
@@ -53,8 +59,10 @@ class DataIters {
     return validation ? config().data.val : config().data.train;
   }
   std::unique_ptr<DataIter> Make(bool validation, Pass pass);
+  std::shared_ptr<const io::Source> Examples(bool validation);
   Kwargs ParamsOf(const io::Source& source, const config::SourceConfig& c, Pass pass) const;
   void AddMixing(Kwargs* pipeline) const;
+  void AddMosaic(Kwargs* pipeline) const;
   int64_t GlobalBatch() const;  // of all ranks
   void CheckBatch(const io::Source& source, const config::SourceConfig& c) const;
   void Measure(bool validation);
@@ -66,6 +74,7 @@ class DataIters {
   DataSets& sets_;
   int rank_ = 0, ranks_ = 1;
   std::optional<io::PixelStatistics> statistics_;  // of the training set, once they are wanted
+  std::map<bool, std::shared_ptr<const io::Source>> tiled_;  // by whether it is for validation
 };
 
 }  // namespace mxtrain::session

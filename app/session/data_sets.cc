@@ -37,6 +37,14 @@ void InheritTargets(const config::SourceConfig& training, Kwargs* kwargs) {
   }
 }
 
+// What was found in the training data, and other data of this kind is read with.
+void Carry(const Kwargs& found, const std::string& source, Kwargs* kwargs) {
+  const io::SourceKind* const kind = io::Sources().Find(source);
+  for (const auto& [key, text] : found) {
+    if (kind && std::ranges::count(kind->carried, key) > 0) kwargs->emplace_back(key, text);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
@@ -102,6 +110,7 @@ Kwargs DataSets::ParamsOf(bool validation) const {
   const std::string& label = c.label.empty() ? config().data.train.label : c.label;
   Kwargs kwargs = SourceParams(c, session_.net, class_names_, label);
   if (validation) InheritTargets(config().data.train, &kwargs);
+  if (training_) Carry(training_->found(), c.source, &kwargs);
   if (IsTable(ConfigOf(validation)))
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;

@@ -123,7 +123,8 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
     const bool given = std::any_of(kwargs.begin(), kwargs.end(), [&name = key](const auto& param) {
       return param.first == name;
     });
-    if (field && !field->internal && field->type != "path" && !given)
+    const bool carried = std::ranges::count(kind.carried, key) > 0;
+    if (field && (!field->internal || carried) && field->type != "path" && !given)
       kwargs.emplace_back(key, value);
   }
   bool own_labels = true;
@@ -230,6 +231,7 @@ PipelineSpec PipelineSpec::OfArrays() const {
   PipelineSpec spec = *this;
   spec.transforms.clear();
   spec.bits = 8;
+  spec.tiles.reset();
   return spec;
 }
 
@@ -249,6 +251,7 @@ std::string PipelineSpec::ToJson() const {
             {"metrics", measures}, {"exact_decode", exact_decode},        {"rounding", kRounding}};
   if (bits != 8) json["bits"] = bits;
   if (!task.empty()) json["task"] = task;
+  if (tiles) json["tiles"] = {tiles->side, tiles->overlap};
   if (seed != 0) json["seed"] = seed;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -268,6 +271,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
     spec.exact_decode = json.value("exact_decode", false);
     spec.bits = json.value("bits", 8);
     spec.task = json.value("task", "");
+    if (json.contains("tiles")) spec.tiles = io::TilesOf(json["tiles"].at(0), json["tiles"].at(1));
     spec.seed = json.value("seed", uint64_t{0});
     if (json.value("rounding", "") != kRounding) KeepEarlierRounding(&spec.transforms);
   } catch (const nlohmann::json::exception& e) {

@@ -9,6 +9,7 @@
 
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/source_factory.h"
+#include "mxtrain/io/tiles.h"
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/evaluation.h"
 
@@ -22,7 +23,8 @@ struct PipelineSpec {
   bool exact_decode = false;
   int bits = 8;           // per channel of an image, 8 or 16
   std::string task = {};  // that the configuration names; "": told by the losses
-  uint64_t seed = 0;      // of random transforms of the evaluation data; 0 if there are none
+  std::optional<io::TileOptions> tiles = std::nullopt;  // of images; nothing: whole
+  uint64_t seed = 0;  // of random transforms of the evaluation data; 0 if there are none
 
   // The table columns of an input or a label, by its name; empty if the data is not a table.
   std::vector<std::string> ColumnsOf(const std::string& field) const;

@@ -261,6 +261,7 @@ TrainOptions Session::MakeTrainOptions() const {
                    config().data.exact_decode,
                    config().data.bits,
                    config().task,
+                   iters_.Tiles(),
                    DrawsInEvaluation(iters_.Transforms(validates)) ? config().seed : 0}
           .ToJson();
   o.model.config = config::ToYaml(loaded_.resolved);

@@ -44,6 +44,13 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, bool labe
   kwargs->emplace_back("field_shapes", params::Print(shapes));
 }
 
+// The length of examples that are lists, as the net reads them.
+std::optional<int64_t> LengthOf(const config::Net& net) {
+  if (net.inputs.size() != 1 || !net.inputs[0].shape.known() || net.inputs[0].shape.ndim() != 1)
+    return std::nullopt;
+  return net.inputs[0].shape[0];
+}
+
 // What the configuration gives; a kind has its own default for an empty text.
 Kwargs Given(const config::SourceConfig& c) {
   Kwargs kwargs = c.params;
@@ -65,6 +72,9 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
   if (kind.is_table) AddColumns(c, net, label == "image", &kwargs);
   if (!classes.empty() && label == "given" && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
+  const std::optional<int64_t> length = LengthOf(net);
+  if (length && kind.Parameter("length") && c.Param("length").empty())
+    kwargs.emplace_back("length", params::Print(*length));
   const auto position = [&kind](const auto& param) { return kind.Parameter(param.first); };
   std::stable_sort(kwargs.begin(), kwargs.end(), [&](const auto& one, const auto& other) {
     return position(one) < position(other);

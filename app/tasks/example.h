@@ -9,6 +9,7 @@
 #include "app/report/sample_sheet.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/io/source.h"
+#include "mxtrain/io/tiles.h"
 
 namespace mxtrain::tasks {
 
@@ -25,6 +26,8 @@ class Example {
   // Where its first image comes from: the size of the file and what transforms did; as default
   // without an image, or if the iterator does not tell.
   const io::ImageOrigin& origin() const;
+  // The part of its image that it is; null: all of it. Valid as long as the source.
+  const io::Tile* tile() const { return source() ? source()->TileOf(index()) : nullptr; }
   // From points of the first image as the net reads it to those of its file (io/point_map.h).
   io::PointMap to_file() const { return origin().map().Inverse(); }
   // The values of an input as the net reads them, by its place among inputs().

@@ -60,6 +60,16 @@ class HeadPrediction {
   virtual const BoxesInImage* Boxes() const { return nullptr; }
 };
 
+// What is predicted for an image that the net reads in tiles (io/tiles.h). Not thread-safe.
+class JoinedPrediction {
+ public:
+  virtual ~JoinedPrediction() = default;
+  // Of the tile of the image that the example is; `values` as of Predictor::Predict.
+  virtual void Add(std::span<const float> values, const Example& example) = 0;
+  // After the last tile.
+  virtual std::unique_ptr<HeadPrediction> Take() = 0;
+};
+
 // Immutable: calls may come from any thread.
 class Predictor {
  public:
@@ -71,6 +81,7 @@ class Predictor {
     bool images = false;  // PredictedPng
     bool draws = true;    // is shown on the image that it is of (Caption, DrawOn)
     bool placed = false;  // its numbers say where things are, so that those of views differ
+    bool tiles = false;   // Join
   };
   virtual Abilities abilities() const = 0;
   virtual int64_t width() const = 0;  // numbers of an example
@@ -79,6 +90,8 @@ class Predictor {
   // `values`: the head's numbers for the example, as the net gives them.
   virtual std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
                                                   const Example& example) const = 0;
+  // Of an image, whose tiles are added to it; null unless it can.
+  virtual std::unique_ptr<JoinedPrediction> Join() const { return nullptr; }
   // What is shown of an example whose numbers are not finite: "no class is predicted ...".
   virtual std::string HowNotFinite() const = 0;
   // Whether a class that images are sorted by has this name.

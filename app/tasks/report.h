@@ -49,6 +49,8 @@ class Report {
   // From now on, keeps the images of the `count` worst examples. The reader outlives the report.
   virtual void KeepImages(int /*count*/, const report::ImageReader& /*reader*/) {}
 
+  // Whether the examples may be tiles of images, whose results are joined.
+  virtual bool TakesTiles() const { return false; }
   // Adds a batch; ignored if it has no label for the head, of a form that fits.
   virtual void Add(const Examples& examples, const std::vector<NDArray>& outputs) = 0;
   virtual void Finish() {}  // after the last batch

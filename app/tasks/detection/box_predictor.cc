@@ -4,6 +4,7 @@
 #include <map>
 
 #include "app/tasks/detection/found_boxes.h"
+#include "app/tasks/detection/joined_boxes.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::tasks {
@@ -13,14 +14,9 @@ const std::vector<std::string> kColumns = {"class", "score", "left", "top", "rig
 
 class BoxPrediction final : public HeadPrediction {
  public:
-  BoxPrediction(std::span<const float> rows, const Example& example, double least_score,
-                const ClassNames& names)
-      : rows_(rows), names_(names) {
-    found_.height = example.origin().height(), found_.width = example.origin().width();
-    for (const FoundBox& box : BoxesInFile(rows, example)) {
-      if (box.score >= least_score) found_.boxes.push_back(box);
-    }
-  }
+  // `rows`: the numbers that the boxes are of; none of tiles.
+  BoxPrediction(std::span<const float> rows, BoxesInImage found, const ClassNames& names)
+      : rows_(rows), names_(names), found_(std::move(found)) {}
 
   std::span<const float> numbers() const override { return rows_; }
   std::string Text() const override { return Counts("  "); }
@@ -61,7 +57,34 @@ class BoxPrediction final : public HeadPrediction {
 
   const std::span<const float> rows_;
   const ClassNames& names_;
-  BoxesInImage found_;
+  const BoxesInImage found_;
+};
+
+BoxesInImage WithoutLower(double least_score, const io::ImageOrigin& file,
+                          std::vector<FoundBox> boxes) {
+  std::erase_if(boxes, [least_score](const FoundBox& box) { return box.score < least_score; });
+  return {file.height(), file.width(), std::move(boxes)};
+}
+
+class BoxesOfTiles final : public JoinedPrediction {
+ public:
+  BoxesOfTiles(double least_score, const ClassNames& names)
+      : least_score_(least_score), names_(names) {}
+
+  void Add(std::span<const float> values, const Example& example) override {
+    file_ = example.origin();
+    boxes_.Add(*example.tile(), BoxesInFile(values, example));
+  }
+  std::unique_ptr<HeadPrediction> Take() override {
+    return std::make_unique<BoxPrediction>(
+        std::span<const float>(), WithoutLower(least_score_, file_, boxes_.Take()), names_);
+  }
+
+ private:
+  const double least_score_;
+  const ClassNames& names_;
+  io::ImageOrigin file_;
+  JoinedBoxes boxes_;
 };
 
 class BoxPredictor final : public Predictor {
@@ -69,12 +92,18 @@ class BoxPredictor final : public Predictor {
   BoxPredictor(int64_t width, double least_score, std::vector<std::string> names)
       : width_(width), least_score_(least_score), classes_(std::move(names)), names_(classes_) {}
 
-  Abilities abilities() const override { return {.threshold = true, .placed = true}; }
+  Abilities abilities() const override {
+    return {.threshold = true, .placed = true, .tiles = true};
+  }
   int64_t width() const override { return width_; }
   std::vector<std::string> Columns() const override { return kColumns; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
                                           const Example& example) const override {
-    return std::make_unique<BoxPrediction>(values, example, least_score_, names_);
+    return std::make_unique<BoxPrediction>(
+        values, WithoutLower(least_score_, example.origin(), BoxesInFile(values, example)), names_);
+  }
+  std::unique_ptr<JoinedPrediction> Join() const override {
+    return std::make_unique<BoxesOfTiles>(least_score_, names_);
   }
   const std::vector<std::string>* BoxClasses() const override { return &classes_; }
   std::string HowNotFinite() const override { return "boxes that are not finite are skipped"; }

@@ -98,6 +98,12 @@ void BoxReport::Add(const Examples& examples, const std::vector<NDArray>& output
     const std::span rows(compared->outputs.data() + i * width, width),
         label(compared->label.data() + i * label_width, label_width);
     Measured image{example.name(), {}, BoxesInFile(rows, example)};
+    if (const io::Tile* const tile = example.tile()) {
+      if (tiles_.Add(*tile)) joined_ = {};
+      joined_.Add(*tile, std::move(image.found));
+      if (!tiles_.complete()) continue;
+      image.found = joined_.Take();
+    }
     if (const auto position = BoxLabelOf(example.source())) {
       const auto spec = example.source()->label_fields()[*position];
       image.truth = ObjectsOf(example.source()->LabelOf(example.index(), *position, &scratch),
@@ -119,7 +125,7 @@ void BoxReport::Keep(const Example& example, const BoxErrors& errors, std::span<
   const double f1 = F1Of(errors);
   if (most_ == 0 || (worst_.size() >= most_ && f1 >= std::prev(worst_.end())->first)) return;
   Bad bad{example.name(), errors, {}};
-  if (auto input = example.Shown(*reader_)) {
+  if (auto input = example.tile() ? std::nullopt : example.Shown(*reader_)) {
     io::Image labelled = *input;
     DrawObjects(ObjectsOf(label, columns), names_, &labelled);
     std::vector<FoundBox> found = BoxesInFile(rows, Example());  // as the net sees them

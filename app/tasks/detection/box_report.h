@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "app/tasks/detection/box_errors.h"
+#include "app/tasks/detection/joined_boxes.h"
 #include "app/tasks/report.h"
 #include "app/tasks/scored_classes.h"
+#include "app/tasks/tile_count.h"
 
 namespace mxtrain::tasks {
 
@@ -30,6 +32,7 @@ class BoxReport final : public Report {
   void KeepImages(int count, const report::ImageReader& reader) override {
     most_ = static_cast<size_t>(count), reader_ = &reader;
   }
+  bool TakesTiles() const override { return true; }
   void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
   void Finish() override;
   bool empty() const override { return images_.empty(); }
@@ -55,7 +58,7 @@ class BoxReport final : public Report {
   struct Bad {
     std::string name;
     BoxErrors errors;
-    io::Image shown;  // what the net read, with the labels, beside it with the boxes
+    io::Image shown;  // what the net read, with the labels, beside it with the boxes; of tiles none
   };
 
   void Keep(const Example& example, const BoxErrors& errors, std::span<const float> rows,
@@ -67,7 +70,9 @@ class BoxReport final : public Report {
   const ClassNames names_;
   LineOutput lines_;
   std::vector<Measured> images_;
-  size_t most_ = 0;  // of worst_
+  TileCount tiles_;     // of the image that is read, if examples are tiles
+  JoinedBoxes joined_;  // in them
+  size_t most_ = 0;     // of worst_
   const report::ImageReader* reader_ = nullptr;
   std::multimap<double, Bad> worst_;  // by the F1 of the image
 

@@ -29,15 +29,11 @@ Between BetweenOf(double place, int64_t size) {
 
 class MaskPrediction final : public HeadPrediction {
  public:
-  MaskPrediction(std::span<const float> scores, const TShape& shape, const Example& example,
-                 const ClassNames& names)
-      : scores_(scores), finite_(IsFinite(scores)), names_(names) {
+  // `mask`: the classes of the pixels of the file; empty if scores are not finite. `scores`: those
+  // that it is of; none of tiles.
+  MaskPrediction(std::span<const float> scores, io::Image mask, const ClassNames& names)
+      : scores_(scores), finite_(!mask.pixels.empty()), names_(names), mask_(std::move(mask)) {
     if (!finite_) return;
-    const io::ImageOrigin& origin = example.origin();
-    const bool of_file = origin.height() > 0;
-    mask_ = ClassesOfFile(scores, shape, of_file ? origin.map() : io::PointMap(),
-                          of_file ? origin.height() : static_cast<int>(shape[2]),
-                          of_file ? origin.width() : static_cast<int>(shape[3]));
     std::vector<int64_t> counts(256);
     for (const uint8_t k : mask_.pixels) ++counts[k];
     for (int64_t k = 0; k < io::kNoClass; ++k) {
@@ -83,8 +79,44 @@ class MaskPrediction final : public HeadPrediction {
   const std::span<const float> scores_;
   const bool finite_;
   const ClassNames& names_;
-  io::Image mask_;                                 // of the file's size
+  const io::Image mask_;                           // of the file's size
   std::vector<std::pair<int64_t, double>> parts_;  // class and part of the image, largest first
+};
+
+io::Image MaskOf(std::span<const float> scores, const TShape& shape, const Example& example) {
+  io::Image mask;
+  if (!IsFinite(scores)) return mask;
+  const io::ImageOrigin& origin = example.origin();
+  const bool of_file = origin.height() > 0;
+  mask.Resize(of_file ? origin.height() : static_cast<int>(shape[2]),
+              of_file ? origin.width() : static_cast<int>(shape[3]), 1);
+  WriteClassesOfFile(scores, shape, of_file ? origin.map() : io::PointMap(),
+                     {0, 0, mask.height, mask.width}, &mask);
+  return mask;
+}
+
+// Each pixel has the class that the tile says whose center is nearest.
+class MaskOfTiles final : public JoinedPrediction {
+ public:
+  MaskOfTiles(const TShape& shape, const ClassNames& names) : shape_(shape), names_(names) {}
+
+  void Add(std::span<const float> values, const Example& example) override {
+    const io::Tile& tile = *example.tile();
+    finite_ = finite_ && IsFinite(values);
+    if (!finite_) return;
+    if (mask_.pixels.empty()) mask_.Resize(tile.height, tile.width, 1);
+    WriteClassesOfFile(values, shape_, example.origin().map(), tile.own, &mask_);
+  }
+  std::unique_ptr<HeadPrediction> Take() override {
+    return std::make_unique<MaskPrediction>(std::span<const float>(),
+                                            finite_ ? std::move(mask_) : io::Image(), names_);
+  }
+
+ private:
+  const TShape& shape_;
+  const ClassNames& names_;
+  bool finite_ = true;
+  io::Image mask_;
 };
 
 class MaskPredictor final : public Predictor {
@@ -92,12 +124,15 @@ class MaskPredictor final : public Predictor {
   MaskPredictor(const TShape& shape, std::vector<std::string> names)
       : shape_(shape), names_(std::move(names)) {}
 
-  Abilities abilities() const override { return {.images = true, .placed = true}; }
+  Abilities abilities() const override { return {.images = true, .placed = true, .tiles = true}; }
   int64_t width() const override { return shape_.Product(1, shape_.ndim()); }
   std::vector<std::string> Columns() const override { return {"classes"}; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
                                           const Example& example) const override {
-    return std::make_unique<MaskPrediction>(values, shape_, example, names_);
+    return std::make_unique<MaskPrediction>(values, MaskOf(values, shape_, example), names_);
+  }
+  std::unique_ptr<JoinedPrediction> Join() const override {
+    return std::make_unique<MaskOfTiles>(shape_, names_);
   }
   std::string HowNotFinite() const override { return "no mask is written"; }
 
@@ -108,16 +143,14 @@ class MaskPredictor final : public Predictor {
 
 }  // namespace
 
-io::Image ClassesOfFile(std::span<const float> scores, const TShape& shape,
-                        const io::PointMap& to_net, int height, int width) {
+void WriteClassesOfFile(std::span<const float> scores, const TShape& shape,
+                        const io::PointMap& to_net, const io::Box& part, io::Image* mask) {
   const int64_t classes = shape[1], net_height = shape[2], net_width = shape[3];
   const auto pixels = static_cast<size_t>(net_height * net_width);
-  io::Image mask;
-  mask.Resize(height, width, 1);
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) {
+  for (int y = part.y; y < part.y + part.height; ++y) {
+    for (int x = part.x; x < part.x + part.width; ++x) {
       const io::Point at = to_net({x + 0.5, y + 0.5});
-      uint8_t& best = mask.row(y)[x];
+      uint8_t& best = mask->row(y)[x];
       best = io::kNoClass;
       const bool seen = at.x >= 0 && at.y >= 0 && at.x <= static_cast<double>(net_width) &&
                         at.y <= static_cast<double>(net_height);
@@ -139,7 +172,6 @@ io::Image ClassesOfFile(std::span<const float> scores, const TShape& shape,
       }
     }
   }
-  return mask;
 }
 
 std::unique_ptr<Predictor> NewMaskPredictor(const TShape& shape, std::vector<std::string> names) {

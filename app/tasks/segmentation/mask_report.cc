@@ -126,6 +126,47 @@ void MaskReport::WriteLine(const Measured& image, bool finite) const {
              finite ? format("{},{}", Cell(image.mean_iou), Cell(image.accuracy)) : "nan,nan"));
 }
 
+void MaskReport::AddTo(const Counts& from, Counts* to) {
+  for (size_t t = 0; t < from.size(); ++t) {
+    for (size_t g = 0; g < from.size(); ++g) (*to)[t][g] += from[t][g];
+  }
+}
+
+MaskReport::Counts MaskReport::CountsOf(const Example& example, std::span<const float> truth,
+                                        std::span<const int32_t> guesses, const TShape& shape) {
+  const auto classes = static_cast<size_t>(shape[1]);
+  const auto width = static_cast<size_t>(shape[3]);
+  const io::Tile* const tile = example.tile();
+  const io::PointMap to_file = tile ? example.to_file() : io::PointMap();
+  const auto is_own = [&](size_t pixel) {
+    const io::Point at = to_file(
+        {static_cast<double>(pixel % width) + 0.5, static_cast<double>(pixel / width) + 0.5});
+    const io::Box& own = tile->own;
+    return at.x >= own.x && at.y >= own.y && at.x < own.x + own.width && at.y < own.y + own.height;
+  };
+  Counts counts(classes, std::vector<int64_t>(classes));
+  for (size_t k = 0; k < truth.size(); ++k) {
+    if (!(truth[k] >= 0 && truth[k] < static_cast<float>(classes))) continue;
+    if (tile && !is_own(k)) continue;
+    ++counts[static_cast<size_t>(truth[k])][static_cast<size_t>(guesses[k])];
+  }
+  return counts;
+}
+
+bool MaskReport::AddTile(const io::Tile& tile, Counts* counts, bool* finite) {
+  if (tiles_.Add(tile)) {
+    tile_counts_ = *counts;
+    finite_ = *finite;
+  } else {
+    AddTo(*counts, &tile_counts_);
+    finite_ = finite_ && *finite;
+  }
+  if (!tiles_.complete()) return false;
+  *counts = std::move(tile_counts_);
+  *finite = finite_;
+  return true;
+}
+
 void MaskReport::Add(const Examples& examples, const std::vector<NDArray>& outputs) {
   const auto compared = Compare(head(), examples, outputs);
   if (!compared) return;
@@ -138,16 +179,17 @@ void MaskReport::Add(const Examples& examples, const std::vector<NDArray>& outpu
   for (size_t i = 0; i < examples.count(); ++i) {
     const std::span<const float> truth(compared->label.data() + i * pixels, pixels),
         scores(compared->outputs.data() + i * pixels * classes, pixels * classes);
-    Measured image{examples[i].name(), 0, 0, {}};
-    if (!IsFinite(scores)) {
+    const Example example = examples[i];
+    bool finite = IsFinite(scores);
+    if (finite) BestClasses(scores, shape[1], guesses);
+    Counts own = finite ? CountsOf(example, truth, guesses, shape)
+                        : Counts(classes, std::vector<int64_t>(classes));
+    const io::Tile* const tile = example.tile();
+    if (tile && !AddTile(*tile, &own, &finite)) continue;
+    Measured image{example.name(), 0, 0, {}};
+    if (!finite) {
       WriteLine(image, /*finite=*/false);
       continue;
-    }
-    BestClasses(scores, shape[1], guesses);
-    Counts own(classes, std::vector<int64_t>(classes));
-    for (size_t k = 0; k < pixels; ++k) {
-      if (!(truth[k] >= 0 && truth[k] < static_cast<float>(classes))) continue;
-      ++own[static_cast<size_t>(truth[k])][static_cast<size_t>(guesses[k])];
     }
     image.accuracy = AccuracyOf(own);
     image.mean_iou = MeanIouOf(RowsOf(own));
@@ -155,13 +197,11 @@ void MaskReport::Add(const Examples& examples, const std::vector<NDArray>& outpu
     if (std::isnan(image.accuracy)) continue;  // no pixel has a class
     ++images_;
     image_ious_ += image.mean_iou;
-    for (size_t t = 0; t < classes; ++t) {
-      for (size_t g = 0; g < classes; ++g) counts_[t][g] += own[t][g];
-    }
+    AddTo(own, &counts_);
     const bool among_worst =
         most_ > 0 && (worst_.size() < most_ || image.mean_iou < std::prev(worst_.end())->first);
     if (!among_worst) continue;
-    const auto input = examples[i].Shown(*reader_);
+    const auto input = tile ? std::nullopt : example.Shown(*reader_);
     if (input && input->height == shape[2] && input->width == shape[3]) {
       const std::vector<float> guess(guesses.begin(), guesses.end());
       image.shown = Beside(*input, Beside(Painted(*input, ClassImage(truth, shape[2], shape[3])),

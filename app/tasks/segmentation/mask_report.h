@@ -9,6 +9,7 @@
 
 #include "app/tasks/report.h"
 #include "app/tasks/scored_classes.h"
+#include "app/tasks/tile_count.h"
 
 namespace mxtrain::tasks {
 
@@ -36,6 +37,8 @@ class MaskReport final : public Report {
   }
   // Ignored if it has no label of the head's size. Pixels with labels that are no class do not
   // count, nor images without others, and those whose scores are not finite.
+  // Of tiles, pixels count that are nearest to the center of theirs.
+  bool TakesTiles() const override { return true; }
   void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
   bool empty() const override { return images_ == 0; }
   std::string Text(int worst, bool several) const override;
@@ -60,15 +63,25 @@ class MaskReport final : public Report {
   };
   using Counts = std::vector<std::vector<int64_t>>;  // [true class][predicted class]
 
+  static void AddTo(const Counts& from, Counts* to);
   static std::vector<Row> RowsOf(const Counts& counts);
   static double MeanIouOf(const std::vector<Row>& rows);
   static double AccuracyOf(const Counts& counts);
+  // Of one example, of which `guesses` are the best classes.
+  static Counts CountsOf(const Example& example, std::span<const float> truth,
+                         std::span<const int32_t> guesses, const TShape& shape);
+  // Adds the counts of a tile. After the last tile of an image they become those of the image, and
+  // *finite whether all of its scores are finite; before, returns false.
+  bool AddTile(const io::Tile& tile, Counts* counts, bool* finite);
   void WriteLine(const Measured& image, bool finite) const;
   Json ToJson(int worst) const;
 
   ClassNames names_;
   LineOutput lines_;
   Counts counts_;
+  TileCount tiles_;     // of the image that is read, if examples are tiles
+  Counts tile_counts_;  // in them
+  bool finite_ = true;  // are their scores
   int64_t images_ = 0;
   double image_ious_ = 0;  // sum over the images
   size_t most_ = 0;        // of worst_

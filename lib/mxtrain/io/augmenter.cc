@@ -191,6 +191,7 @@ size_t Augmenter::fixed() const {
 Augmenter::Steps Augmenter::Begin(int height, int width, RandomStream random, size_t first,
                                   size_t last, const ImagePart& part) const {
   Steps steps{CropResize::Whole(height, width), first, last, random, part};
+  if (part.tile) steps.crop.Crop(*part.tile);
   while (steps.next < last && transforms_[steps.next]->Fold(&steps.crop, &steps.random))
     ++steps.next;
   return steps;
@@ -203,7 +204,7 @@ CropResize Augmenter::Run(const Steps& steps, const Image** from, Frame* frame, 
   RandomStream random = steps.random;
   for (size_t next = steps.next; next < steps.last;) {
     const bool as_is = *from == image && frame->scale == 1 &&
-                       crop == CropResize::Whole(image->height, image->width);
+                       crop == CropResize::Whole(frame->height, frame->width);
     if (!as_is) {
       io::Apply(crop, **from, *frame, scratch);
       std::swap(*image, *scratch);

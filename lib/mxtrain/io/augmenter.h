@@ -56,8 +56,8 @@ class MXTRAIN_API Augmenter {
   // Whether pixels go into the batch unchanged, and points with them.
   bool keeps_pixels() const { return transforms_.empty(); }
 
-  // How the transforms `first` to `last` apply to an image of this size: a crop-resize, then those
-  // from `next` on.
+  // How the transforms `first` to `last` apply to an image of this size, or to the tile of it that
+  // `part` names: a crop-resize, then those from `next` on.
   struct Steps {
     CropResize crop;
     size_t next, last;

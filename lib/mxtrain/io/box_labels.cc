@@ -30,7 +30,7 @@ void CheckBoxSpec(const FieldSpec& spec) {
 }
 
 std::optional<Refusal> WriteBoxes(const FieldSpec& spec, std::span<const float> values,
-                                  const ImageOrigin& origin, float* to) {
+                                  const ImageOrigin& origin, const TShape& shape, float* to) {
   const int64_t most = spec.shape[0], columns = spec.shape[1];
   const auto numbers = static_cast<int64_t>(values.size()), objects = numbers / columns;
   if (numbers % columns != 0) {
@@ -61,7 +61,7 @@ std::optional<Refusal> WriteBoxes(const FieldSpec& spec, std::span<const float> 
     if (!enough && box.IsFor(kPlainBox)) next[5] = static_cast<float>(kDifficultBox);
     next += kBoxColumns;
   }
-  std::fill(next, to + most * kBoxColumns, kNoBox);
+  std::fill(next, to + shape.Size(), kNoBox);
   return std::nullopt;
 }
 

@@ -23,7 +23,7 @@ FieldSpec Boxes(int64_t most, int64_t columns = kBoxColumns) {
 RowNumbers Moved(const RowNumbers& rows, const ImageOrigin& origin, int64_t most,
                  int64_t columns = 6) {
   RowNumbers to(static_cast<size_t>(most * kBoxColumns), 77);
-  REQUIRE_FALSE(WriteBoxes(Boxes(most, columns), rows, origin, to.data()));
+  REQUIRE_FALSE(WriteBoxes(Boxes(most, columns), rows, origin, {most, kBoxColumns}, to.data()));
   return to;
 }
 
@@ -72,9 +72,9 @@ TEST_CASE("boxes that are cut, dropped and no longer learnt") {
   CHECK(Moved({1, 60, 20, 80, 40, 0, 123}, origin, 1, 7) == RowNumbers{1, 10, 10, 20, 20, 0});
 
   RowNumbers to(6);
-  CHECK(WriteBoxes(Boxes(1), RowNumbers(7), origin, to.data())->reason ==
+  CHECK(WriteBoxes(Boxes(1), RowNumbers(7), origin, {1, kBoxColumns}, to.data())->reason ==
         "'label' has 7 numbers, which are no boxes of 6 numbers");
-  CHECK(WriteBoxes(Boxes(1), RowNumbers(12), origin, to.data())->reason ==
+  CHECK(WriteBoxes(Boxes(1), RowNumbers(12), origin, {1, kBoxColumns}, to.data())->reason ==
         "'label' has 2 boxes, more than the 1 of a batch");
   CHECK(Says(MessageOf([] { CheckBoxSpec(Boxes(3, 5)); }), "the label 'label' has boxes of shape"));
 }

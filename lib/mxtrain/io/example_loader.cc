@@ -147,7 +147,7 @@ TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
   if (IsMask(field)) return {image[1], image[2]};
   if (field.kind == FieldKind::kBoxes) {
     CheckBoxSpec(field);
-    return {field.shape[0], kBoxColumns};
+    return {field.shape[0] * options_.box_rows, kBoxColumns};
   }
   CheckPointSpec(field);
   return field.shape;
@@ -174,7 +174,9 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
       source_->Read(index, &sample);
       const auto info = ProbeImage(sample.data[data_field].encoded);
       if (!info) return info.error();
-      const ImageSize as_stored{info->height, info->width};
+      const Tile* const tile = source_->TileOf(index);
+      const ImageSize as_stored = tile ? ImageSize{tile->box.height, tile->box.width}
+                                       : ImageSize{info->height, info->width};
       return Sizes{as_stored, augmenter_->OutputSize(as_stored)};
     });
     if (!sizes) {
@@ -259,6 +261,8 @@ std::optional<Refusal> ExampleLoader::LoadOrThrow(int64_t index, int64_t epoch, 
       return LoadCached(*example, index, epoch, row, to, scratch);
   }
   source_->Read(index, &scratch->sample);
+  scratch->tile = source_->TileOf(index);
+  if (scratch->tile && scratch->tile->height == 0) scratch->tile = nullptr;
   const bool to_end = augmenter_ && !whole_[static_cast<size_t>(index)].load();
   const auto read = [&](std::optional<Refusal> refusal) {
     if (to_end && !refusal) whole_[static_cast<size_t>(index)] = true;
@@ -311,7 +315,8 @@ std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
     const TShape& image = data_shapes_[first_image_];
     return WritePoints(spec, values, origin.map(), image[1], image[2], to.numbers());
   }
-  if (spec.kind == FieldKind::kBoxes) return WriteBoxes(spec, values, origin, to.numbers());
+  if (spec.kind == FieldKind::kBoxes)
+    return WriteBoxes(spec, values, origin, to.shape, to.numbers());
   const SoftLabels& soft = options_.soft_labels;
   if (soft.classes == 0) return CopyNumbers(spec, values, to.shape, to.numbers());
   float label = 0;
@@ -333,7 +338,15 @@ std::optional<Refusal> ExampleLoader::Decode(const ImageField& field, const Fiel
                                              Frame* frame) const {
   Image* image = &scratch->image;
   const Augmenter& augmenter = field.augmenter;
-  const ImagePart part{/*recolours=*/!field.is_target, field.origin};
+  const ImagePart part{/*recolours=*/!field.is_target, field.origin,
+                       scratch->tile ? &scratch->tile->box : nullptr};
+  if (part.tile) {
+    if (auto refusal = DecodeTile(field, value, scratch, frame)) return refusal;
+    if (auto refusal = CompareSize(field, {frame->height, frame->width}, &scratch->shown))
+      return refusal;
+    *steps = augmenter.Begin(frame->height, frame->width, random, 0, last, part);
+    return std::nullopt;
+  }
   if (!value.pixels.empty()) {
     CopyPixels(field.spec, value.pixels, image);
     ConvertChannels(augmenter.channels(), image);
@@ -354,6 +367,44 @@ std::optional<Refusal> ExampleLoader::Decode(const ImageField& field, const Fiel
   if (auto refusal = scratch->decoder.Decode(value.encoded, options, image, frame)) return refusal;
   *steps = augmenter.Begin(frame->height, frame->width, random, 0, last, part);
   return CompareSize(field, {frame->height, frame->width}, &scratch->shown);
+}
+
+// The pixels of the tile in scratch->image. Its image is decoded wholly and exactly.
+std::optional<Refusal> ExampleLoader::DecodeTile(const ImageField& field, const FieldValue& value,
+                                                 LoaderScratch* scratch, Frame* frame) const {
+  const Tile& tile = *scratch->tile;
+  const auto decode = [&]() -> TiledImages::Decoded {
+    auto image = std::make_shared<Image>();
+    if (!value.pixels.empty()) {
+      CopyPixels(field.spec, value.pixels, image.get());
+      ConvertChannels(field.augmenter.channels(), image.get());
+      return std::shared_ptr<const Image>(image);
+    }
+    DecodeOptions options;
+    options.channels = field.augmenter.channels();
+    options.bits = options_.bits;
+    scratch->bytes += static_cast<int64_t>(value.encoded.size());
+    if (auto refusal = scratch->decoder.Decode(value.encoded, options, image.get()))
+      return *refusal;
+    return std::shared_ptr<const Image>(image);
+  };
+  const auto decoded = tiled_images_.Get({tile.image, &field.spec}, decode);
+  if (!decoded) return decoded.error();
+  const Image& whole = **decoded;
+  if (whole.height != tile.height || whole.width != tile.width) {
+    if (field.is_target) {
+      return Refusal{format("the image has {}x{} pixels, but its target '{}' has {}x{}", tile.width,
+                            tile.height, field.spec.name, whole.width, whole.height)};
+    }
+    return Refusal{format("the file changed: it had {}x{} pixels, and has {}x{}", tile.width,
+                          tile.height, whole.width, whole.height)};
+  }
+  CropResize crop = CropResize::Whole(whole.height, whole.width);
+  crop.Crop(tile.box);
+  Apply(crop, whole, {whole.height, whole.width, {0, 0, whole.height, whole.width}, 1},
+        &scratch->image);
+  *frame = {whole.height, whole.width, tile.box, 1};
+  return std::nullopt;
 }
 
 // A target has the size of the first image, `shown`.
@@ -389,7 +440,7 @@ std::optional<Refusal> ExampleLoader::LoadImage(const ImageField& field, const F
                                                 LoaderScratch* scratch) const {
   const TShape& shape = field.spec.shape;
   const Augmenter& augmenter = field.augmenter;
-  if (!value.pixels.empty() && augmenter.keeps_pixels() && shape == to.shape) {
+  if (!value.pixels.empty() && augmenter.keeps_pixels() && shape == to.shape && !scratch->tile) {
     const ImageSize size{static_cast<int>(shape[1]), static_cast<int>(shape[2])};
     if (auto refusal = CompareSize(field, size, &scratch->shown)) return refusal;
     if (field.as_pixels) {

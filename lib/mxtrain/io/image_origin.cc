@@ -85,6 +85,8 @@ void ImageOrigin::EndsAt(int height, int width) {
   Cut(&seen_, [](const Point& p) { return p.y; });
   Cut(&seen_, [right](const Point& p) { return right - p.x; });
   Cut(&seen_, [bottom](const Point& p) { return bottom - p.y; });
+  // New corners are on the edges but for rounding: once they are, the same edges cut nothing again.
+  for (Point& p : seen_) p = {std::clamp(p.x, 0.0, right), std::clamp(p.y, 0.0, bottom)};
 }
 
 }  // namespace mxtrain::io

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mxtrain/base/macros.h"
+#include "mxtrain/io/image.h"
 #include "mxtrain/io/point_map.h"
 
 namespace mxtrain::io {
@@ -53,6 +54,8 @@ struct ImagePart {
   bool recolours = true;
   // If not null, every transform that moves pixels says there what it does to points.
   ImageOrigin* origin = nullptr;
+  // If not null, the part of its file that the chain begins with.
+  const Box* tile = nullptr;
 
   void Moves(const PointMap& by) const {
     if (origin) origin->Moves(by);

@@ -12,6 +12,7 @@
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/internal/batch_mixer.h"
+#include "mxtrain/io/internal/batch_mosaic.h"
 #include "mxtrain/io/internal/batch_ring.h"
 #include "mxtrain/io/internal/epoch_order.h"
 #include "mxtrain/io/internal/field_kinds.h"
@@ -54,8 +55,9 @@ void CheckParam(const PipelineParam& param, const Source& source) {
         ErrorKind::kConfig,
         "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
   }
-  if (Mixes(param) && param.mode != PipelineParam::kTraining)
-    Throw(ErrorKind::kConfig, "mixup and cutmix are for training");
+  if ((Mixes(param) || param.mosaic > 0) && param.mode != PipelineParam::kTraining)
+    Throw(ErrorKind::kConfig, "mixup, cutmix and mosaic are for training");
+  if (param.mosaic > 0) BatchMosaic::Check(source);
   if (param.balanced && (source.class_names().empty() || !param.shuffle)) {
     Throw(ErrorKind::kConfig, "balanced: {}",
           param.shuffle ? "the data have no classes" : "set shuffle too");
@@ -142,6 +144,7 @@ class Pipeline final : public DataIter {
   Runtime& runtime_;
   const PipelineParam param_;
   const ExampleLoader loader_;
+  const BatchMosaic mosaic_;
   const BatchMixer mixer_;
   std::vector<int> classes_;  // of each example; empty unless they are balanced
   int64_t batches_ = 0, allowed_bad_ = 0;
@@ -170,8 +173,10 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
                param.bits,
                CacheBytes(param),
                {param.soft_labels, param.label_smoothing},
+               param.mosaic > 0 ? BatchMosaic::kParts : 1,
                param.origins,
-               param.pixels && !Mixes(param) && param.bits == 8}),
+               param.pixels && !Mixes(param) && param.mosaic == 0 && param.bits == 8}),
+      mosaic_({param.mosaic, param.mosaic_epochs}, static_cast<uint64_t>(param.seed)),
       mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs},
              static_cast<uint64_t>(param.seed)),
       classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
@@ -406,7 +411,9 @@ void Pipeline::Seal(const EpochPlan& plan, Slot* slot) const {
   }
   slot->index.resize(static_cast<size_t>(count));
   // Each part draws its own random numbers.
-  mixer_.Mix(plan.epoch, slot->batch * plan.parts + plan.part, count, loader_, slot->rows);
+  const int64_t batch = slot->batch * plan.parts + plan.part;
+  mosaic_.Apply(plan.epoch, batch, count, loader_, slot->rows);
+  mixer_.Mix(plan.epoch, batch, count, loader_, slot->rows);
 }
 
 }  // namespace

@@ -35,18 +35,18 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   // example of a part. max_bad is a fraction of the whole source in every part: no part refuses
   // what a single pipeline tolerates.
   enum Mode { kTraining, kEvaluation };
-  int64_t batch_size, seed, cache_bytes, mixup_epochs, cutmix_epochs;
+  int64_t batch_size, seed, cache_bytes, mixup_epochs, cutmix_epochs, mosaic_epochs;
   enum Cache { kNone, kRam };
   int mode, part_index, num_parts, workers, prefetch, channels, cache;
   int soft_labels, bits;
   bool shuffle, balanced, keep_remainder, exact_decode;
-  double max_bad, label_smoothing, mixup, cutmix;
+  double max_bad, label_smoothing, mixup, cutmix, mosaic;
   std::string data_name, label_name;
   // Not configuration keys: set from the device.
   // Memory of the batches; pinned for a GPU, for asynchronous copies.
   Context memory = Context::cpu();
   // Batches hold images as 8-bit pixels, which the device normalizes (DataDesc::pixels). Batches
-  // with mixed examples are float32 nevertheless.
+  // with mixed examples (mixup, cutmix, mosaic) are float32 nevertheless.
   bool pixels = false;
   bool origins = false;  // batches say where images come from (DataBatch::origins)
   // Sets what suits `device` best; nothing for the CPU.
@@ -89,6 +89,15 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
     f.Add("cutmix_epochs", &P::cutmix_epochs)
         .Default(-1)
         .Help("epochs with cutmix, from the first; negative: all");
+    f.Add("mosaic", &P::mosaic)
+        .Default(0)
+        .Range(0, 1)
+        .Help(
+            "training, with labels that are boxes, masks or images: probability that four examples "
+            "exchange quarters of their images");
+    f.Add("mosaic_epochs", &P::mosaic_epochs)
+        .Default(-1)
+        .Help("epochs with mosaic, from the first; negative: all");
     f.Add("seed", &P::seed).Default(0).Help("seed of order and augmentation");
     f.Add("part_index", &P::part_index)
         .Default(0)

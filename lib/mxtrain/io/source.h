@@ -58,6 +58,8 @@ struct FieldValue {
 };
 inline constexpr uint8_t kNoClass = 255;
 
+struct Tile;
+
 struct Sample {
   std::vector<FieldValue> data, labels;  // as data_fields() and label_fields()
 };
@@ -89,6 +91,9 @@ class MXTRAIN_API Source {
   virtual std::string Name(int64_t index) const = 0;
   // The file of an example's image; empty unless it has exactly one.
   virtual std::string FileOf(int64_t /*index*/) const { return ""; }
+  // The part of its image that an example is (tiles.h); null: all of it. Valid as long as the
+  // source.
+  virtual const Tile* TileOf(int64_t /*index*/) const { return nullptr; }
   // The class of an example, if there are classes.
   virtual std::optional<int> ClassOf(int64_t index) const = 0;
   // In the order of the label's values; empty without classes.

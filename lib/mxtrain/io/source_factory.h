@@ -46,6 +46,9 @@ struct MXTRAIN_API SourceKind {
   // Its examples are rows, and the inputs and labels of a net are columns, which a configuration
   // names (data.train.columns). The parameters are those of the kind csv.
   bool is_table = false;
+  // Internal parameters that are found in the training data (Source::found), and that other data
+  // are read with: a tokenizer.
+  std::vector<std::string> carried;
   // Whether class numbers depend on the data, so that other data needs the names of the training
   // set in `classes`. Null: whether it has that parameter.
   std::function<bool(const Kwargs& kwargs)> names_classes;

@@ -7,8 +7,10 @@
 #include "app/tasks/detection/box_errors.h"
 #include "app/tasks/detection/box_predictor.h"
 #include "app/tasks/detection/found_boxes.h"
+#include "app/tasks/detection/joined_boxes.h"
 #include "app/tasks/shape_images.h"
 #include "app/tasks/task_list.h"
+#include "mxtrain/io/random_stream.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain::tasks {
@@ -31,6 +33,35 @@ std::vector<int64_t> KindsOf(const std::vector<TrueBox>& truth,
 }
 using Counts = std::vector<int64_t>;
 
+// Every tile sees of the objects what lies in it, if that is enough, as a perfect detector would.
+std::vector<FoundBox> SeenInTiles(const std::vector<FoundBox>& objects, int height, int width,
+                                  const io::TileOptions& options, double error, uint64_t seed) {
+  io::RandomStream random(seed, 0, 0);
+  JoinedBoxes joined;
+  for (const io::TileSpan& y : io::TilesAlong(height, options)) {
+    for (const io::TileSpan& x : io::TilesAlong(width, options)) {
+      io::Tile tile;
+      tile.box = {y.begin, x.begin, y.length, x.length};
+      tile.height = height, tile.width = width;
+      std::vector<FoundBox> found;
+      for (const FoundBox& object : objects) {
+        FoundBox seen = object;
+        seen.left = std::max<double>(seen.left, x.begin);
+        seen.top = std::max<double>(seen.top, y.begin);
+        seen.right = std::min<double>(seen.right, x.begin + x.length);
+        seen.bottom = std::min<double>(seen.bottom, y.begin + y.length);
+        if (seen.right - seen.left < 4 || seen.bottom - seen.top < 4) continue;
+        for (double* side : {&seen.left, &seen.top, &seen.right, &seen.bottom})
+          *side += random.Uniform(-error, error);
+        seen.score = static_cast<float>(random.Uniform(0.3, 1));
+        found.push_back(seen);
+      }
+      joined.Add(tile, found);
+    }
+  }
+  return joined.Take();
+}
+
 }  // namespace
 
 TEST_CASE("kinds of errors of boxes") {
@@ -51,6 +82,55 @@ TEST_CASE("kinds of errors of boxes") {
   BoxConfusion confusion(3, std::vector<int64_t>(3));
   ErrorsOf(truth, std::vector<FoundBox>{Found(1, 0.9f, 0), Found(0, 0.8f, 50)}, &confusion);
   CHECK(confusion == BoxConfusion{{0, 1, 0}, {0, 0, 1}, {1, 0, 0}});
+}
+
+TEST_CASE("objects that tiles see in parts are found once, with their whole boxes") {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    io::RandomStream random(seed, 1, 0);
+    // Objects in a grid, apart from each other, of any size up to three tiles.
+    std::vector<FoundBox> objects;
+    const int cell = 20 + static_cast<int>(random.Below(160)), height = 300, width = 410;
+    for (int top = 0; top + cell <= height; top += cell) {
+      for (int left = 0; left + cell <= width; left += cell) {
+        const double x = left + random.Uniform(0, cell / 4.0),
+                     y = top + random.Uniform(0, cell / 4.0);
+        objects.push_back({static_cast<int>(random.Below(2)), 0, x, y,
+                           x + random.Uniform(cell / 3.0, cell * 0.7),
+                           y + random.Uniform(cell / 3.0, cell * 0.7)});
+      }
+    }
+    for (const double error : {0.0, 0.5}) {
+      const auto found = SeenInTiles(objects, height, width, {64, 24}, error, seed);
+      REQUIRE(found.size() == objects.size());
+      for (const FoundBox& object : objects) {
+        const auto same = std::ranges::find_if(found, [&](const FoundBox& box) {
+          return box.label == object.label && std::abs(box.left - object.left) <= error + 1e-9 &&
+                 std::abs(box.top - object.top) <= error + 1e-9 &&
+                 std::abs(box.right - object.right) <= error + 1e-9 &&
+                 std::abs(box.bottom - object.bottom) <= error + 1e-9;
+        });
+        CHECK(same != found.end());
+      }
+      for (size_t i = 1; i < found.size(); ++i) CHECK(found[i - 1].score >= found[i].score);
+    }
+  }
+}
+
+TEST_CASE("boxes of two tiles that are of two objects stay two") {
+  io::Tile left, right;
+  left.box = {0, 0, 100, 100}, right.box = {0, 80, 100, 100};
+  left.height = right.height = 100, left.width = right.width = 180;
+  JoinedBoxes joined;
+  // Of one place, but two classes; beside each other in what both see; and one in each.
+  joined.Add(left,
+             {{0, 0.9f, 82, 10, 98, 30}, {1, 0.8f, 82, 40, 89, 60}, {0, 0.7f, 10, 70, 30, 90}});
+  joined.Add(right,
+             {{1, 0.6f, 82, 10, 98, 30}, {1, 0.5f, 91, 40, 98, 60}, {0, 0.4f, 110, 70, 130, 90}});
+  CHECK(joined.Take().size() == 6);
+  CHECK(joined.Take().empty());
+  // Two of one tile are as the net left them.
+  joined.Add(left, {{0, 0.9f, 10, 10, 30, 30}, {0, 0.8f, 11, 10, 31, 30}});
+  CHECK(joined.Take().size() == 2);
 }
 
 TEST_CASE("boxes of an example are sorted; what is no box is skipped") {

@@ -49,6 +49,14 @@ Head MaskHead(const TShape& shape) {
   return head;
 }
 
+io::Image ClassesOfFile(const std::vector<float>& scores, const TShape& shape,
+                        const io::PointMap& to_net, int height, int width) {
+  io::Image mask;
+  mask.Resize(height, width, 1);
+  WriteClassesOfFile(scores, shape, to_net, {0, 0, height, width}, &mask);
+  return mask;
+}
+
 // Of class `best` at every pixel: its plane is 0.75, the others less.
 std::vector<float> ScoresOf(const std::vector<int>& best, size_t classes) {
   std::vector<float> scores(classes * best.size(), 0.125F);

@@ -17,12 +17,14 @@ inline constexpr double kLeastSeenPart = 0.25, kLeastBoxSide = 1;
 
 // Throws kConfig unless the shape of a field of boxes is [most, columns] of at least kBoxColumns.
 MXTRAIN_API void CheckBoxSpec(const FieldSpec& spec);
-// Moves the boxes of an example, `values` as in FieldValue, and writes them to the row `to`, [most,
-// kBoxColumns]: the smallest box with upright sides around what of the box the image still shows.
-// An object of which nothing is seen, or without an area, is dropped; one of which too little is
-// (above) becomes a kDifficultBox, unless it is a crowd. Further columns are skipped. Refuses
-// numbers that are not rows of columns, and more objects than the most.
+// Moves the boxes of an example, `values` as in FieldValue, and writes them to the row `to` of
+// `shape`, [at least as many as the field's most, kBoxColumns]: the smallest box with upright sides
+// around what of the box the image still shows. An object of which nothing is seen, or without an
+// area, is dropped; one of which too little is (above) becomes a kDifficultBox, unless it is a
+// crowd. Further columns are skipped. Refuses numbers that are not rows of columns, and more
+// objects than the most.
 MXTRAIN_API std::optional<Refusal> WriteBoxes(const FieldSpec& spec, std::span<const float> values,
-                                              const ImageOrigin& origin, float* to);
+                                              const ImageOrigin& origin, const TShape& shape,
+                                              float* to);
 
 }  // namespace mxtrain::io

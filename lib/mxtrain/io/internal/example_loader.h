@@ -11,7 +11,9 @@
 #include "mxtrain/base/expected.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/internal/example_cache.h"
+#include "mxtrain/io/internal/tiled_images.h"
 #include "mxtrain/io/source.h"
+#include "mxtrain/io/tiles.h"
 
 namespace mxtrain::io {
 
@@ -29,6 +31,7 @@ struct LoaderOptions {
   int bits = 8;               // see DecodeOptions
   int64_t cache_bytes = 0;    // memory limit of the cache of decoded examples; 0: no cache
   SoftLabels soft_labels;
+  int box_rows = 1;      // rows of a label of boxes, as a multiple of the most of an example
   bool origins = false;  // BatchPointers::origins are filled
   bool pixels = false;   // images, of 8 bits, are written as 8-bit pixels [H, W, C], not normalized
 };
@@ -46,9 +49,10 @@ struct LoaderScratch {
   ImageDecoder decoder;
   Image image, spare;
   CachedExample example;
-  ImageSize shown;     // the first image, before transforms
-  ImageOrigin origin;  // its own, if that is asked for
-  int64_t bytes = 0;   // of encoded images read since the owner's last reset
+  const Tile* tile = nullptr;  // that the sample is; null: whole images
+  ImageSize shown;             // the first image, before transforms
+  ImageOrigin origin;          // its own, if that is asked for
+  int64_t bytes = 0;           // of encoded images read since the owner's last reset
 };
 
 // Calls may come from any thread, each with its own scratch; only `whole_` changes.
@@ -114,6 +118,8 @@ class ExampleLoader {
   std::optional<Refusal> Decode(const ImageField& field, const FieldValue& value, bool to_end,
                                 const RandomStream& random, size_t last, LoaderScratch* scratch,
                                 Augmenter::Steps* steps, Frame* frame) const;
+  std::optional<Refusal> DecodeTile(const ImageField& field, const FieldValue& value,
+                                    LoaderScratch* scratch, Frame* frame) const;
   std::optional<Refusal> CompareSize(const ImageField& field, const ImageSize& size,
                                      ImageSize* shown) const;
   std::optional<Refusal> Prepare(const Sample& sample, bool to_end, LoaderScratch* scratch,
@@ -139,6 +145,7 @@ class ExampleLoader {
   std::vector<TShape> data_shapes_, label_shapes_;
   bool cheap_ = false;
   std::unique_ptr<ExampleCache> cache_;
+  mutable TiledImages tiled_images_;
   // [examples]: whose files were read to their ends; empty without images. From false to true, by
   // any thread.
   mutable std::vector<std::atomic<bool>> whole_;
