@@ -17,9 +17,11 @@ Section<NetConfig> NetSection() {
              "variables, initializers and list of names for train.weights");
   s.Describe("classes", "integer",
              "with use: number of classes; default: as many as the training data has");
-  s.Describe("decoder", "string",
-             "with use: what makes scores of classes for each pixel of layers of that net: "
-             "pyramid; variables: decoder_width, decoder_dropout");
+  s.Describe(
+      "decoder", "string",
+      "with use: what makes scores of classes for each pixel of layers of that net: "
+      "pyramid, deeplab, unet; variables: decoder_width, decoder_dropout; or what makes boxes "
+      "of objects: boxes");
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")

@@ -28,9 +28,13 @@ namespace fs = std::filesystem;
 // Nets whose step takes seconds on two cores: they are bound and not run.
 const std::set<std::string> kSlow = {"alexnet",
                                      "convnext_tiny",
+                                     "deeplabv3_mobilenet_v3_large",
+                                     "deeplabv3_resnet50",
                                      "densenet121",
                                      "efficientnet_v2_s",
+                                     "fcn_resnet50",
                                      "inception_v3",
+                                     "lraspp_mobilenet_v3_large",
                                      "resnet1001",
                                      "resnet101",
                                      "resnet152",

@@ -335,7 +335,8 @@ class MaskFolders final : public Recipe {
         choice_.file, QuoteYaml(folder_.name));
     if (published) {
       text += format("\nnet:\n  use: {}\n", choice_.net->name);
-      text += TextLine("  decoder: pyramid", "scores of classes for each pixel of its layers");
+      text += TextLine("  decoder: pyramid",
+                       "scores of classes for each pixel of its layers; also deeplab, unet");
     } else {
       text += kSmallNet;
       text += "net:\n";

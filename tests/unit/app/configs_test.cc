@@ -96,6 +96,23 @@ TEST_CASE("the numbers of parameters are the published ones") {
   }
 }
 
+TEST_CASE("nets for masks have torchvision's numbers of parameters, and scores for each pixel") {
+  const std::map<std::string, int64_t> published = {{"lraspp_mobilenet_v3_large", 3221538},
+                                                    {"deeplabv3_mobilenet_v3_large", 11029328},
+                                                    {"deeplabv3_resnet50", 42004074},
+                                                    {"fcn_resnet50", 35322218}};
+  for (const auto& [name, count] : published) {
+    CAPTURE(name);
+    const Outcome o = Load(SourceDir() / "configs" / "segmentation" / (name + ".yaml"));
+    REQUIRE(o.text == "");
+    CHECK(CountParameters(o.net) == count);
+    CHECK(o.net.labels.size() == 1);  // which both losses read
+    const Symbol::Shapes shapes = o.net.symbol.InferShape({{"data", {2, 3, 75, 130}}});
+    CHECK(shapes.complete);
+    for (const TShape& output : shapes.outputs) CHECK(output == TShape{2, 21, 75, 130});
+  }
+}
+
 TEST_CASE("every file of configs/ that is a whole configuration builds, with all shapes known") {
   int count = 0;
   for (const fs::path& file : test::WholeConfigs()) {

@@ -109,12 +109,15 @@ TEST_CASE("layers and decoders continue a net by name behind the last layer that
        {"efficientnet_b0", "efficientnet_lite0", "mobilenet_v2", "mobilenet_v3_large",
         "mobilenet_v3_small", "resnet18", "resnet34", "resnet50"}) {
     CAPTURE(trunk);
-    const Outcome o =
-        Use(format("net: {{use: {}, classes: 5, decoder: pyramid, input: [3, 64, 96]}}\n", trunk));
-    REQUIRE(o.text == "");
-    const Symbol::Shapes known = o.net.symbol.InferShape({{"data", {2, 3, 64, 96}}});
-    CHECK(known.complete);
-    CHECK(known.outputs.at(0).ToString() == "[2, 5, 64, 96]");
+    for (const char* decoder : {"pyramid", "deeplab", "unet"}) {
+      CAPTURE(decoder);
+      const Outcome o = Use(format(
+          "net: {{use: {}, classes: 5, decoder: {}, input: [3, 64, 96]}}\n", trunk, decoder));
+      REQUIRE(o.text == "");
+      const Symbol::Shapes known = o.net.symbol.InferShape({{"data", {2, 3, 64, 96}}});
+      CHECK(known.complete);
+      CHECK(known.outputs.at(0).ToString() == "[2, 5, 64, 96]");
+    }
     const Outcome boxes =
         Use(format("net: {{use: {}, classes: 5, decoder: boxes, input: [3, 64, 96]}}\n", trunk));
     REQUIRE(boxes.text == "");
@@ -123,6 +126,34 @@ TEST_CASE("layers and decoders continue a net by name behind the last layer that
     CHECK(outputs.at(0) == TShape{2});
     CHECK(outputs.at(1) == TShape{2, 100, 6});
   }
+}
+
+// The size of what the layer of this stride gives for images of 64 x 96.
+TShape SizeAt(const std::string& trunk, const std::string& stride, const std::string& vars) {
+  const Outcome o = Use(
+      format("net: {{use: {}, input: [3, 64, 96], layers: [{{Convolution: {{inputs: \"${{{}}}\", "
+             "num_filter: 1, kernel: 1}}}}, {{MakeLoss: {{name: loss}}}}]}}\nvars: {{{}}}\n",
+             trunk, stride, vars));
+  if (o.text != "") return TShape();
+  const TShape shape = o.net.symbol.InferShape({{"data", {2, 3, 64, 96}}}).outputs.at(0);
+  return {shape[2], shape[3]};
+}
+
+TEST_CASE("layers have the strides that a net says; output_stride dilates its last stages") {
+  for (const char* trunk : {"efficientnet_b0", "mobilenet_v2", "mobilenet_v3_large",
+                            "mobilenet_v3_small", "resnet18", "resnet50"}) {
+    CAPTURE(trunk);
+    for (const int64_t stride : {2, 4, 8, 16, 32})
+      CHECK(SizeAt(trunk, format("stride{}", stride), "") == TShape{64 / stride, 96 / stride});
+  }
+  for (const char* trunk : {"mobilenet_v3_large", "mobilenet_v3_small", "resnet50"}) {
+    CAPTURE(trunk);
+    CHECK(SizeAt(trunk, "stride32", "output_stride: 16") == TShape{4, 6});
+    CHECK(SizeAt(trunk, "stride16", "output_stride: 16") == TShape{4, 6});
+  }
+  CHECK(SizeAt("resnet101", "stride32", "output_stride: 8") == TShape{8, 12});
+  const Outcome wrong = Use("net: {use: mobilenet_v3_large}\nvars: {output_stride: 8}\n");
+  CHECK(wrong.text.find("stride") != std::string::npos);
 }
 
 TEST_CASE("a pinned file of weights is one text") {
