@@ -141,20 +141,10 @@ std::string OperatorOfOtherTools(const std::string& name, const std::string& val
 }
 
 std::string MissingOperator(const std::string& name) {
-  static constexpr const char* kNone[] = {"RNN",
-                                          "LSTM",
-                                          "GRU",
-                                          "BiLSTM",
-                                          "Bidirectional",
-                                          "EmbeddingBag",
-                                          "Transformer",
-                                          "TransformerEncoder",
-                                          "CTCLoss",
-                                          "ctc_loss",
-                                          "MultiBoxPrior",
-                                          "MultiBoxTarget",
-                                          "MultiBoxDetection",
-                                          "Proposal"};
+  static constexpr const char* kNone[] = {
+      "RNN",           "LSTM",         "GRU",         "BiLSTM",
+      "Bidirectional", "EmbeddingBag", "Transformer", "TransformerEncoder",
+      "CTCLoss",       "ctc_loss",     "Proposal"};
   const std::string bare = Lower(BareName(name));
   const bool none = std::any_of(std::begin(kNone), std::end(kNone),
                                 [&](const char* known) { return Lower(known) == bare; });

@@ -14,10 +14,11 @@ enum BoxFormat : int { kBoxCorner, kBoxCenter };
 
 // An enum field of a parameter struct, as in MXNet.
 template <typename P>
-void DeclareBoxFormat(Fields<P>& f, const char* name, int P::*member, const char* help) {
+void DeclareBoxFormat(Fields<P>& f, const char* name, int P::*member, const char* help,
+                      int standard = kBoxCorner) {
   f.Add(name, member)
       .Enum({{"corner", kBoxCorner}, {"center", kBoxCenter}})
-      .Default(kBoxCorner)
+      .Default(standard)
       .Help(help);
 }
 
@@ -45,6 +46,12 @@ MXTRAIN_HD C IntersectionArea(const Corners<C>& a, const Corners<C>& b) {
           right = a.right < b.right ? a.right : b.right,
           bottom = a.bottom < b.bottom ? a.bottom : b.bottom;
   return Corners<C>{left, top, right, bottom}.Area();
+}
+// 0 of boxes without an area in common.
+template <typename C>
+MXTRAIN_HD C IntersectionOverUnion(const Corners<C>& a, const Corners<C>& b) {
+  const C common = IntersectionArea(a, b);
+  return common > C(0) ? common / (a.Area() + b.Area() - common) : C(0);
 }
 
 }  // namespace mxtrain

@@ -18,10 +18,8 @@ struct OverlapOf {
   int format;
 
   MXTRAIN_HD C operator()(int64_t i) const {
-    const Corners<C> a = ReadBox(lhs + i / right_boxes * 4, format),
-                     b = ReadBox(rhs + i % right_boxes * 4, format);
-    const C common = IntersectionArea(a, b);
-    return common > C(0) ? common / (a.Area() + b.Area() - common) : C(0);
+    return IntersectionOverUnion(ReadBox(lhs + i / right_boxes * 4, format),
+                                 ReadBox(rhs + i % right_boxes * 4, format));
   }
 };
 

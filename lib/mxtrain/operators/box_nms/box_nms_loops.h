@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All rows of all images are ordered by score with one radix sort, then by image; their boxes are
-// copied in that order, so that a box is compared with all later ones by one pass over contiguous
-// numbers. An image is the work of a team: each of its threads has the boxes that it alone marks as
-// suppressed, and asks the one whose box is next whether that is kept.
-#include <algorithm>
+// All rows of all images are ordered by score with one radix sort, then by image; what they
+// suppress is operator/suppression.h.
 #include <bit>
 #include <limits>
 #include <memory>
@@ -14,7 +11,7 @@
 #include "mxtrain/operator/operator.h"
 #include "mxtrain/operator/order_key.h"
 #include "mxtrain/operator/plans.h"
-#include "mxtrain/operator/rows.h"
+#include "mxtrain/operator/suppression.h"
 #include "mxtrain/operators/box_nms/box_nms.h"
 
 namespace mxtrain::box_nms {
@@ -74,106 +71,18 @@ struct ImageKey {
   MXTRAIN_HD K operator()(int64_t row) const { return static_cast<K>(row / boxes); }
 };
 
-// The boxes of all images, those of an image by score.
-template <typename C>
-struct Ordered {
-  C *left, *top, *right, *bottom, *area, *label;
-  int32_t* lives;  // 0 if the box does not take part or is suppressed
-
-  static constexpr int64_t kArrays = 6;
-  static int64_t Bytes(int64_t rows) {
-    return rows *
-           (kArrays * static_cast<int64_t>(sizeof(C)) + static_cast<int64_t>(sizeof(int32_t)));
-  }
-  Ordered(void* scratch, int64_t rows) {
-    C* next = static_cast<C*>(scratch);
-    for (C** array : {&left, &top, &right, &bottom, &area, &label}) {
-      *array = next;
-      next += rows;
-    }
-    lives = reinterpret_cast<int32_t*>(next);
-  }
-
-  MXTRAIN_HD Corners<C> Box(int64_t i) const { return {left[i], top[i], right[i], bottom[i]}; }
-  // Whether box i suppresses box j.
-  MXTRAIN_HD bool Suppresses(int64_t i, int64_t j, C threshold) const {
-    const C common = IntersectionArea(Box(i), Box(j));
-    return label[i] == label[j] && common > threshold * (area[i] + area[j] - common);
-  }
-};
-
 template <typename T>
 struct TakeBox {
   Reader<T> reader;
   const uint32_t* order;
   int64_t most;
-  Ordered<ComputeOf<T>> to;
+  OrderedBoxes<ComputeOf<T>> to;
   MXTRAIN_HD void operator()(int64_t i) const {
     const auto row = static_cast<int64_t>(order[i]);
-    const auto box = ReadBox(reader.Row(row) + reader.box, reader.format);
-    to.left[i] = box.left, to.top[i] = box.top, to.right[i] = box.right, to.bottom[i] = box.bottom;
-    to.area[i] = box.Area();
-    to.label[i] = reader.Class(row);
-    to.lives[i] = reader.TakesPart(row) && i % reader.shape.boxes < most;
+    to.Put(i, ReadBox(reader.Row(row) + reader.box, reader.format), reader.Class(row),
+           reader.TakesPart(row) && i % reader.shape.boxes < most);
   }
 };
-
-// kept: per image the rows that are kept, in their order, then -1.
-template <typename C>
-struct SuppressImage {
-  int64_t boxes;
-  Ordered<C> at;
-  C threshold;
-  const uint32_t* order;
-  int32_t* kept;
-
-  template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, int64_t image) const {
-    const int64_t first = image * boxes;
-    int64_t count = 0;
-    for (int64_t i = 0; i < boxes; ++i) {
-      const bool own = i % team.size() == team.rank();
-      if (team.Fold(own ? at.lives[first + i] : 0, LargerOf{}) == 0) continue;
-      if (team.rank() == 0)
-        kept[first + count] = static_cast<int32_t>(static_cast<int64_t>(order[first + i]) - first);
-      ++count;
-      for (int64_t j = i - i % team.size() + team.rank(); j < boxes; j += team.size()) {
-        if (j > i && at.Suppresses(first + i, first + j, threshold)) at.lives[first + j] = 0;
-      }
-    }
-    for (int64_t k = count + team.rank(); k < boxes; k += team.size()) kept[first + k] = -1;
-  }
-};
-
-// The same for one thread, which compares a box with many at once.
-template <typename C>
-MXTRAIN_SIMD void SuppressLater(const Ordered<C>& at, int64_t i, int64_t end, C threshold) {
-  const C left = at.left[i], top = at.top[i], right = at.right[i], bottom = at.bottom[i],
-          area = at.area[i], label = at.label[i];
-#pragma GCC ivdep
-  for (int64_t j = i + 1; j < end; ++j) {
-    const C common = IntersectionArea<C>({left, top, right, bottom},
-                                         {at.left[j], at.top[j], at.right[j], at.bottom[j]});
-    const bool suppressed =
-        (label == at.label[j]) & (common > threshold * (area + at.area[j] - common));
-    at.lives[j] = suppressed ? 0 : at.lives[j];
-  }
-}
-template <typename C>
-void SuppressOnHost(const SuppressImage<C>& body, int64_t images) {
-  ParallelFor(images, 1, [&body](int64_t begin, int64_t end) {
-    for (int64_t image = begin; image < end; ++image) {
-      const int64_t first = image * body.boxes, last = first + body.boxes;
-      int32_t* kept = body.kept + first;
-      for (int64_t i = first; i < last; ++i) {
-        if (body.at.lives[i] == 0) continue;
-        *kept++ = static_cast<int32_t>(static_cast<int64_t>(body.order[i]) - first);
-        SuppressLater(body.at, i, last, body.threshold);
-      }
-      std::fill(kept, body.kept + last, -1);
-    }
-  });
-}
 
 // Element i of the output.
 template <typename T>
@@ -282,17 +191,14 @@ class BoxNms final : public Operator {
       order.SortBy(ImageKey<K>{shape.boxes},
                    static_cast<int>(std::bit_width(static_cast<uint64_t>(shape.images - 1))));
     }
-    const Ordered<C> boxes(scratch + RoundUp(PositionOrder<K, Device>::Bytes(shape.rows()), 64),
-                           shape.rows());
+    const OrderedBoxes<C> boxes(
+        scratch + RoundUp(PositionOrder<K, Device>::Bytes(shape.rows()), 64), shape.rows());
     const int64_t most = param_.topk < 1 ? shape.boxes : param_.topk;
     Launch(device, shape.rows(), TakeBox<T>{reader, order.positions(), most, boxes});
-    const SuppressImage<C> body{shape.boxes, boxes, static_cast<C>(param_.overlap_thresh),
-                                order.positions(), kept};
-    if constexpr (Device::kType == DeviceType::kCPU) {
-      SuppressOnHost(body, shape.images);
-    } else {
-      ForRows(device, shape.images, shape.boxes, body);
-    }
+    SuppressBoxes(
+        device, shape.images,
+        SuppressImage<Suppresses::kAbove, C>{
+            shape.boxes, boxes, static_cast<C>(param_.overlap_thresh), order.positions(), kept});
   }
 
   const BoxNmsParam param_;
@@ -308,8 +214,8 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const bool wide = request.in[0].type == DType::kFloat64;
   const int64_t order = wide ? PositionOrder<uint64_t, Device>::Bytes(shape.rows())
                              : PositionOrder<uint32_t, Device>::Bytes(shape.rows());
-  plan.forward_workspace = RoundUp(order, 64) + (wide ? Ordered<double>::Bytes(shape.rows())
-                                                      : Ordered<float>::Bytes(shape.rows()));
+  plan.forward_workspace = RoundUp(order, 64) + (wide ? OrderedBoxes<double>::Bytes(shape.rows())
+                                                      : OrderedBoxes<float>::Bytes(shape.rows()));
   if (request.needs_backward) {
     plan.saved = {KeptBytes(shape)};
   } else {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/topk/topk.h"
 
-#include <limits>
-
 #include "mxtrain/operator/axes.h"
+#include "mxtrain/operator/exact_integers.h"
 #include "mxtrain/operator/gather_property.h"
 #include "mxtrain/operator/registry.h"
 
@@ -27,26 +26,6 @@ Ordering OrderOf(const P& param) {
   ordering.axis = param.axis;
   ordering.ascend = param.is_ascend;
   return ordering;
-}
-
-// Every integer up to this one is exact in `type`.
-int64_t LargestExact(DType type) {
-  switch (type) {
-    case DType::kFloat32:
-      return int64_t{1} << 24;
-    case DType::kFloat64:
-      return int64_t{1} << 53;
-    case DType::kFloat16:
-      return 1 << 11;
-    case DType::kBfloat16:
-      return 1 << 8;
-    case DType::kUint8:
-      return 255;
-    case DType::kInt32:
-      return std::numeric_limits<int32_t>::max();
-    default:
-      return std::numeric_limits<int64_t>::max();
-  }
 }
 
 // `what`: "axis 1 of [2, 3]".
