@@ -136,9 +136,9 @@ def reduced(op, note="", low=-2.0, high=2.0, grads=True, **attrs):
     return Case(op, {"data": Apart((3, 4, 5), low, high)}, attrs, note, grads=grads)
 
 
-def anchors(rng_seed, count):
+def anchors(seed, count):
     """Overlapping boxes within the image, [1, count, 4]."""
-    rng = np.random.RandomState(rng_seed)
+    rng = np.random.RandomState(seed)
     low, size = rng.uniform(0, 0.7, (count, 2)), rng.uniform(0.1, 0.5, (count, 2))
     return Fixed(np.concatenate([low, low + size], 1)[None])
 
@@ -151,17 +151,19 @@ def box_cases():
     yield Case("_contrib_MultiBoxPrior", maps, {"sizes": (0.3, 0.52), "ratios": (3, 2, 0.5), "clip": True}, "first ratio, clip")
     yield Case("_contrib_MultiBoxPrior", maps, {"sizes": (0.3,), "steps": (0.21, 0.13), "offsets": (0.25, 1)}, "steps, offsets")
     target = {"anchor": anchors(1, 300), "label": Objects(6, 9, 4), "cls_pred": Uniform((6, 5, 300), -2, 2)}
-    for note, attrs in (("", {}), ("matched", {"overlap_threshold": 0}), ("low", {"overlap_threshold": 0.3, "ignore_label": -7, "variances": (1, 0.5, 0.3, 0.2)}),
+    for note, attrs in (("", {}), ("matched", {"overlap_threshold": 0}),
+                        ("low", {"overlap_threshold": 0.3, "ignore_label": -7, "variances": (1, 0.5, 0.3, 0.2)}),
                         ("mining", {"negative_mining_ratio": 3}), ("easy mining", {"negative_mining_ratio": 1.5, "negative_mining_thresh": 0.2})):
         yield Case("_contrib_MultiBoxTarget", target, attrs, note, outputs=3)
     grid = {"anchor": anchors(2, 2000), "label": Objects(3, 40, 20), "cls_pred": Uniform((3, 21, 2000), -3, 3)}
     yield Case("_contrib_MultiBoxTarget", grid, {"negative_mining_ratio": 3}, "many", outputs=3)
     found = {"cls_prob": Detections(3, 4, 200), "loc_pred": Uniform((3, 800), -1, 1), "anchor": anchors(3, 200)}
     for note, attrs in (("", {}), ("forced", {"force_suppress": True, "nms_threshold": 0.3}), ("topk", {"nms_topk": 17, "threshold": 0.4}),
-                        ("all", {"nms_threshold": 0, "threshold": 0.7}), ("far", {"clip": False, "variances": (0.5, 0.3, 0.7, 0.9), "nms_threshold": 0.7}),
-                        ("none", {"threshold": 1.5})):
+                        ("all", {"nms_threshold": 0, "threshold": 0.7}), ("none", {"threshold": 1.5}),
+                        ("far", {"clip": False, "variances": (0.5, 0.3, 0.7, 0.9), "nms_threshold": 0.7})):
         yield Case("_contrib_MultiBoxDetection", found, attrs, note)
-    yield Case("_contrib_MultiBoxDetection", {"cls_prob": Detections(2, 21, 3000), "loc_pred": Uniform((2, 12000), -1, 1), "anchor": anchors(4, 3000)}, {}, "many")
+    crowd = {"cls_prob": Detections(2, 21, 3000), "loc_pred": Uniform((2, 12000), -1, 1), "anchor": anchors(4, 3000)}
+    yield Case("_contrib_MultiBoxDetection", crowd, {}, "many")
     for note, attrs in (("", {"threshold": 0.2}), ("ascending", {"threshold": 0.7, "is_ascend": True}), ("topk", {"threshold": -1, "topk": 3})):
         yield Case("_contrib_bipartite_matching", {"data": Apart((3, 13, 9), 0, 1)}, attrs, note, outputs=2)
     samples = {"samples": Whole((3, 50), -1, 2), "matches": Whole((3, 50), 0, 7)}
@@ -169,7 +171,8 @@ def box_cases():
     yield Case("_contrib_box_encode", {**samples, **corners, "means": Uniform((4,)), "stds": Uniform((4,), 0.1, 1)}, outputs=2)
     offsets = {"data": Uniform((3, 50, 4), -2, 2), "anchors": Uniform((1, 50, 4), 0.1, 1)}
     yield Case("_contrib_box_decode", offsets)
-    yield Case("_contrib_box_decode", {**offsets, "anchors": anchors(7, 50)}, {"format": "corner", "clip": 0.3, "std0": 0.1, "std1": 0.2, "std2": 0.5, "std3": 0.7}, "corners")
+    scaled = {"format": "corner", "clip": 0.3, "std0": 0.1, "std1": 0.2, "std2": 0.5, "std3": 0.7}
+    yield Case("_contrib_box_decode", {**offsets, "anchors": anchors(7, 50)}, scaled, "corners")
 
 
 def mxnet_cases():

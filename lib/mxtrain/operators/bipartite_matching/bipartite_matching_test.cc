@@ -10,7 +10,7 @@
 namespace mxtrain::test {
 namespace {
 
-struct Matching {
+struct GreedyCase {
   TShape shape;
   double threshold = 0;
   bool ascend = false;
@@ -18,7 +18,7 @@ struct Matching {
 };
 
 // Looks through the whole matrix for every pair.
-Arrays Matched(const Matching& m, const Values& scores) {
+Arrays MatchedPairs(const GreedyCase& m, const Values& scores) {
   const int last = m.shape.ndim() - 1;
   const auto rows = static_cast<size_t>(m.shape[last - 1]),
              columns = static_cast<size_t>(m.shape[last]),
@@ -44,7 +44,7 @@ Arrays Matched(const Matching& m, const Values& scores) {
 }
 
 // `steps`: how many different scores there are, eighths from -1 on.
-void Examine(const Matching& m, int steps) {
+void ExamineMatching(const GreedyCase& m, int steps) {
   OperatorCase c;
   c.op = "bipartite_matching";
   c.name = format("bipartite_matching {} threshold {} ascend {} topk {}, {} scores",
@@ -62,7 +62,7 @@ void Examine(const Matching& m, int steps) {
     }
     return scores;
   }};
-  c.forward = [m](const Arrays& in, const Arrays&) { return Matched(m, in[0]); };
+  c.forward = [m](const Arrays& in, const Arrays&) { return MatchedPairs(m, in[0]); };
   c.backward = false;
   c.types = kAllFloatingTypes;
   c.tolerance = {0, "whole numbers"};
@@ -72,17 +72,17 @@ void Examine(const Matching& m, int steps) {
 TEST_CASE("bipartite_matching") {
   // Of 100 scores few are equal, of 3 many, of 1 all.
   for (const int steps : {100, 3, 1}) {
-    Examine({.shape = {7, 5}, .threshold = -1.5}, steps);
-    Examine({.shape = {3, 4, 9}, .threshold = -0.75}, steps);
-    Examine({.shape = {2, 2, 11, 6}, .threshold = 0.5, .ascend = true}, steps);
-    Examine({.shape = {2, 8, 8}, .threshold = -2, .topk = 3}, steps);
+    ExamineMatching({.shape = {7, 5}, .threshold = -1.5}, steps);
+    ExamineMatching({.shape = {3, 4, 9}, .threshold = -0.75}, steps);
+    ExamineMatching({.shape = {2, 2, 11, 6}, .threshold = 0.5, .ascend = true}, steps);
+    ExamineMatching({.shape = {2, 8, 8}, .threshold = -2, .topk = 3}, steps);
   }
-  Examine({.shape = {2, 40, 30}, .threshold = -1.5}, 5);
-  Examine({.shape = {1, 6, 6}, .threshold = 50}, 100);  // none
-  Examine({.shape = {1, 3}, .threshold = -2, .topk = 1}, 100);
-  Examine({.shape = {0, 3, 4}}, 100);
-  Examine({.shape = {2, 0, 4}}, 100);
-  Examine({.shape = {2, 3, 0}}, 100);
+  ExamineMatching({.shape = {2, 40, 30}, .threshold = -1.5}, 5);
+  ExamineMatching({.shape = {1, 6, 6}, .threshold = 50}, 100);  // none
+  ExamineMatching({.shape = {1, 3}, .threshold = -2, .topk = 1}, 100);
+  ExamineMatching({.shape = {0, 3, 4}}, 100);
+  ExamineMatching({.shape = {2, 0, 4}}, 100);
+  ExamineMatching({.shape = {2, 3, 0}}, 100);
 }
 
 TEST_CASE("bipartite_matching: a score that is NaN is of no pair") {

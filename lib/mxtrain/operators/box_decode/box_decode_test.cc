@@ -10,7 +10,7 @@
 namespace mxtrain::test {
 namespace {
 
-void Examine(const TShape& data, bool corner, double clip, const Values& factors) {
+void ExamineBoxDecode(const TShape& data, bool corner, double clip, const Values& factors) {
   OperatorCase c;
   c.op = "box_decode";
   c.name =
@@ -42,12 +42,12 @@ void Examine(const TShape& data, bool corner, double clip, const Values& factors
 }
 
 TEST_CASE("box_decode") {
-  Examine({2, 3, 4}, false, -1, {1, 1, 1, 1});
-  Examine({3, 5, 4}, true, -1, {0.125, 0.25, 0.5, 0.75});
-  Examine({1, 7, 4}, true, 0.5, {1, 1, 1, 0.5});
-  Examine({2, 4, 4}, false, 0.25, {1, 1, -1, 1});
-  Examine({0, 4, 4}, false, 0, {1, 1, 1, 1});
-  Examine({2, 0, 4}, false, 0, {1, 1, 1, 1});
+  ExamineBoxDecode({2, 3, 4}, false, -1, {1, 1, 1, 1});
+  ExamineBoxDecode({3, 5, 4}, true, -1, {0.125, 0.25, 0.5, 0.75});
+  ExamineBoxDecode({1, 7, 4}, true, 0.5, {1, 1, 1, 0.5});
+  ExamineBoxDecode({2, 4, 4}, false, 0.25, {1, 1, -1, 1});
+  ExamineBoxDecode({0, 4, 4}, false, 0, {1, 1, 1, 1});
+  ExamineBoxDecode({2, 0, 4}, false, 0, {1, 1, 1, 1});
 }
 
 TEST_CASE("box_decode: shapes") {

@@ -10,7 +10,7 @@ namespace mxtrain::test {
 namespace {
 
 // By the definition; inputs in the order of the operator's.
-Arrays Encoded(const Arrays& in, size_t boxes, size_t objects) {
+Arrays EncodedBoxes(const Arrays& in, size_t boxes, size_t objects) {
   Values targets(in[2].size()), masks(in[2].size());
   for (size_t i = 0; i < in[0].size(); ++i) {
     const double match = in[1][i];
@@ -29,7 +29,7 @@ Arrays Encoded(const Arrays& in, size_t boxes, size_t objects) {
   return {targets, masks};
 }
 
-void Examine(int64_t images, int64_t boxes, int64_t objects) {
+void ExamineBoxEncode(int64_t images, int64_t boxes, int64_t objects) {
   OperatorCase c;
   c.op = "box_encode";
   c.name = format("box_encode {} x {} anchors, {} objects", images, boxes, objects);
@@ -41,7 +41,7 @@ void Examine(int64_t images, int64_t boxes, int64_t objects) {
               Cycle({0.125, -0.25, 0.5, 0}),
               Cycle({0.5, 0.25, 1, -0.5})};
   c.forward = [=](const Arrays& in, const Arrays&) {
-    return Encoded(in, static_cast<size_t>(boxes), static_cast<size_t>(objects));
+    return EncodedBoxes(in, static_cast<size_t>(boxes), static_cast<size_t>(objects));
   };
   c.backward = false;
   c.types = kAllFloatingTypes;
@@ -50,12 +50,12 @@ void Examine(int64_t images, int64_t boxes, int64_t objects) {
 }
 
 TEST_CASE("box_encode") {
-  Examine(1, 6, 3);
-  Examine(3, 11, 2);
-  Examine(2, 5, 1);
-  Examine(2, 4, 0);  // every match is none
-  Examine(0, 4, 2);
-  Examine(2, 0, 2);
+  ExamineBoxEncode(1, 6, 3);
+  ExamineBoxEncode(3, 11, 2);
+  ExamineBoxEncode(2, 5, 1);
+  ExamineBoxEncode(2, 4, 0);  // every match is none
+  ExamineBoxEncode(0, 4, 2);
+  ExamineBoxEncode(2, 0, 2);
 }
 
 TEST_CASE("box_encode: shapes") {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/support/box_overlap.h"
 #include "tests/support/error_message.h"
 #include "tests/support/operator_case.h"
 
@@ -19,31 +20,24 @@ struct Detector {
   Values variances = {0.1, 0.1, 0.2, 0.2};
 };
 
-struct Row {
+struct DetectorRow {
   double label, score, box[4];
 };
 
-Row Decoded(const Detector& d, const double* offset, const double* anchor) {
+DetectorRow DecodedRow(const Detector& d, const double* offset, const double* anchor) {
   const double w = anchor[2] - anchor[0], h = anchor[3] - anchor[1];
   const double x = anchor[0] + w / 2 + offset[0] * d.variances[0] * w,
                y = anchor[1] + h / 2 + offset[1] * d.variances[1] * h;
   const double half_w = w * std::exp(offset[2] * d.variances[2]) / 2,
                half_h = h * std::exp(offset[3] * d.variances[3]) / 2;
-  Row row{0, 0, {x - half_w, y - half_h, x + half_w, y + half_h}};
+  DetectorRow row{0, 0, {x - half_w, y - half_h, x + half_w, y + half_h}};
   for (double& corner : row.box) corner = d.clip ? std::clamp(corner, 0.0, 1.0) : corner;
   return row;
 }
-double Overlap(const double* a, const double* b) {
-  const double w = std::min(a[2], b[2]) - std::max(a[0], b[0]),
-               h = std::min(a[3], b[3]) - std::max(a[1], b[1]);
-  if (w <= 0 || h <= 0) return 0;
-  return w * h / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - w * h);
-}
-
 // The rows of an image, as MXNet's description of the operator says.
-std::vector<Row> RowsOf(const Detector& d, const double* scores, const double* offsets,
-                        const double* anchors) {
-  std::vector<Row> found;
+std::vector<DetectorRow> DetectorRows(const Detector& d, const double* scores,
+                                      const double* offsets, const double* anchors) {
+  std::vector<DetectorRow> found;
   for (int64_t i = 0; i < d.anchors; ++i) {
     double best = -1, label = -1;
     for (int64_t k = 1; k < d.classes; ++k) {
@@ -51,14 +45,14 @@ std::vector<Row> RowsOf(const Detector& d, const double* scores, const double* o
       if (score > best) best = score, label = static_cast<double>(k - 1);
     }
     if (label < 0 || best < d.threshold) continue;
-    found.push_back(Decoded(d, offsets + i * 4, anchors + i * 4));
+    found.push_back(DecodedRow(d, offsets + i * 4, anchors + i * 4));
     found.back().label = label;
     found.back().score = best;
   }
   if (d.overlap <= 0 || d.overlap > 1) return found;
-  std::vector<Row> rows = found;
+  std::vector<DetectorRow> rows = found;
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.score > b.score; });
+                   [](const DetectorRow& a, const DetectorRow& b) { return a.score > b.score; });
   const size_t most = d.most > 0 ? std::min(rows.size(), static_cast<size_t>(d.most)) : rows.size();
   for (size_t i = most; i < rows.size(); ++i) {
     rows[i] = found[i];
@@ -68,14 +62,14 @@ std::vector<Row> RowsOf(const Detector& d, const double* scores, const double* o
     for (size_t j = i + 1; j < most; ++j) {
       if (rows[i].label < 0 || rows[j].label < 0) continue;
       if (!d.force && rows[i].label != rows[j].label) continue;
-      if (Overlap(rows[i].box, rows[j].box) >= d.overlap) rows[j].label = -1;
+      if (BoxOverlap(rows[i].box, rows[j].box) >= d.overlap) rows[j].label = -1;
     }
   }
   return rows;
 }
 
 // Boxes in sixteenths around a few centers.
-Values AnchorBoxes(int64_t count) {
+Values DetectorAnchors(int64_t count) {
   std::mt19937 random(7);
   const auto draw = [&random](unsigned n) { return static_cast<double>(random() % n) / 16; };
   Values boxes;
@@ -86,7 +80,7 @@ Values AnchorBoxes(int64_t count) {
   return boxes;
 }
 
-void Examine(const Detector& d) {
+void ExamineDetection(const Detector& d) {
   OperatorCase c;
   c.op = "MultiBoxDetection";
   c.name = format("MultiBoxDetection {} x {} x {} threshold {} nms {} topk {} clip {} force {}",
@@ -99,13 +93,13 @@ void Examine(const Detector& d) {
               {"variances", format("({}, {}, {}, {})", d.variances[0], d.variances[1],
                                    d.variances[2], d.variances[3])}};
   c.shapes = {{d.images, d.classes, d.anchors}, {d.images, 4 * d.anchors}, {1, d.anchors, 4}};
-  c.inputs = {Distinct(0, 1), Uniform(-2, 2), Cycle(AnchorBoxes(d.anchors))};
+  c.inputs = {Distinct(0, 1), Uniform(-2, 2), Cycle(DetectorAnchors(d.anchors))};
   c.forward = [d](const Arrays& in, const Arrays&) {
     Values out(static_cast<size_t>(d.images * d.anchors * 6), -1);
     for (int64_t n = 0; n < d.images; ++n) {
       auto to = out.begin() + n * d.anchors * 6;
-      for (const Row& row : RowsOf(d, in[0].data() + n * d.classes * d.anchors,
-                                   in[1].data() + n * d.anchors * 4, in[2].data())) {
+      for (const DetectorRow& row : DetectorRows(d, in[0].data() + n * d.classes * d.anchors,
+                                                 in[1].data() + n * d.anchors * 4, in[2].data())) {
         *to++ = row.label;
         *to++ = row.score;
         to = std::copy(std::begin(row.box), std::end(row.box), to);
@@ -120,30 +114,32 @@ void Examine(const Detector& d) {
 }
 
 TEST_CASE("MultiBoxDetection") {
-  Examine({.images = 2, .anchors = 43});
-  Examine({.images = 3, .classes = 5, .anchors = 37, .overlap = 0.25});
-  Examine({.images = 2, .anchors = 43, .overlap = 0.25, .force = true});
-  Examine({.images = 2, .classes = 2, .anchors = 29, .threshold = 0.6, .clip = false});
-  Examine({.anchors = 31, .variances = {0.5, 0.25, 1, 0.125}});
-  Examine({.images = 2, .anchors = 33, .overlap = 1});
-  Examine({.images = 2, .classes = 1, .anchors = 4});  // the background alone
-  Examine({.anchors = 6, .threshold = 2});             // no anchor takes part
-  Examine({.anchors = 1});
-  Examine({.images = 0, .anchors = 4});
+  ExamineDetection({.images = 2, .anchors = 43});
+  ExamineDetection({.images = 3, .classes = 5, .anchors = 37, .overlap = 0.25});
+  ExamineDetection({.images = 2, .anchors = 43, .overlap = 0.25, .force = true});
+  ExamineDetection({.images = 2, .classes = 2, .anchors = 29, .threshold = 0.6, .clip = false});
+  ExamineDetection({.anchors = 31, .variances = {0.5, 0.25, 1, 0.125}});
+  ExamineDetection({.images = 2, .anchors = 33, .overlap = 1});
+  ExamineDetection({.images = 2, .classes = 1, .anchors = 4});  // the background alone
+  ExamineDetection({.anchors = 6, .threshold = 2});             // no anchor takes part
+  ExamineDetection({.anchors = 1});
+  ExamineDetection({.images = 0, .anchors = 4});
 }
 
 TEST_CASE("MultiBoxDetection: the best rows alone") {
-  Examine({.images = 2, .anchors = 43, .threshold = 0.4, .most = 7});
-  Examine({.images = 3, .classes = 4, .anchors = 21, .overlap = 0.3, .most = 1, .force = true});
-  Examine({.images = 2, .anchors = 20, .threshold = 0.8, .most = 19});  // more than take part
-  Examine({.anchors = 9, .most = 9});
-  Examine({.anchors = 9, .most = 0});
+  ExamineDetection({.images = 2, .anchors = 43, .threshold = 0.4, .most = 7});
+  ExamineDetection(
+      {.images = 3, .classes = 4, .anchors = 21, .overlap = 0.3, .most = 1, .force = true});
+  ExamineDetection(
+      {.images = 2, .anchors = 20, .threshold = 0.8, .most = 19});  // more than take part
+  ExamineDetection({.anchors = 9, .most = 9});
+  ExamineDetection({.anchors = 9, .most = 0});
 }
 
 TEST_CASE("MultiBoxDetection: without suppression all are in the order of the anchors") {
-  Examine({.images = 2, .anchors = 30, .threshold = 0.5, .overlap = 0});
-  Examine({.images = 1, .anchors = 30, .threshold = 0.5, .overlap = -1, .most = 3});
-  Examine({.images = 2, .anchors = 30, .threshold = 0.5, .overlap = 1.5, .most = 3});
+  ExamineDetection({.images = 2, .anchors = 30, .threshold = 0.5, .overlap = 0});
+  ExamineDetection({.images = 1, .anchors = 30, .threshold = 0.5, .overlap = -1, .most = 3});
+  ExamineDetection({.images = 2, .anchors = 30, .threshold = 0.5, .overlap = 1.5, .most = 3});
 }
 
 TEST_CASE("MultiBoxDetection: an overlap of the threshold is too much, one of nothing is not") {

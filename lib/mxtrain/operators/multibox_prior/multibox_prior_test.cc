@@ -10,18 +10,18 @@
 namespace mxtrain::test {
 namespace {
 
-struct Prior {
+struct PriorSettings {
   Values sizes = {1}, ratios = {1}, steps = {-1, -1}, offsets = {0.5, 0.5};
   bool clip = false;
 };
 
-std::string Tuple(const Values& values) {
+std::string TupleText(const Values& values) {
   std::string text = "(";
   for (const double v : values) text += format("{},", v);
   return text + ")";
 }
 
-Values Anchors(const Prior& prior, const TShape& data) {
+Values PriorAnchors(const PriorSettings& prior, const TShape& data) {
   const auto rows = static_cast<double>(data[2]), columns = static_cast<double>(data[3]);
   const bool given = prior.steps[0] > 0 && prior.steps[1] > 0;
   const double step_y = given ? prior.steps[0] : 1 / rows,
@@ -44,19 +44,19 @@ Values Anchors(const Prior& prior, const TShape& data) {
   return out;
 }
 
-void Examine(const TShape& data, const Prior& prior) {
+void ExaminePrior(const TShape& data, const PriorSettings& prior) {
   OperatorCase c;
   c.op = "MultiBoxPrior";
-  c.kwargs = {{"sizes", Tuple(prior.sizes)},
-              {"ratios", Tuple(prior.ratios)},
-              {"steps", Tuple(prior.steps)},
-              {"offsets", Tuple(prior.offsets)},
+  c.kwargs = {{"sizes", TupleText(prior.sizes)},
+              {"ratios", TupleText(prior.ratios)},
+              {"steps", TupleText(prior.steps)},
+              {"offsets", TupleText(prior.offsets)},
               {"clip", prior.clip ? "True" : "False"}};
   c.name = format("MultiBoxPrior {} of sizes {}, ratios {}", data.ToString(), c.kwargs[0].second,
                   c.kwargs[1].second);
   c.shapes = {data};
   c.inputs = {Uniform(-1, 1)};
-  c.forward = [=](const Arrays&, const Arrays&) { return Arrays{Anchors(prior, data)}; };
+  c.forward = [=](const Arrays&, const Arrays&) { return Arrays{PriorAnchors(prior, data)}; };
   c.backward = false;
   c.types = kAllFloatingTypes;
   c.tolerance = {16, "sums of quotients of parameters that float32 rounds"};
@@ -64,14 +64,14 @@ void Examine(const TShape& data, const Prior& prior) {
 }
 
 TEST_CASE("MultiBoxPrior") {
-  Examine({2, 3, 4, 6}, {});
-  Examine({1, 1, 3, 2}, {.sizes = {0.3, 0.7, 0.11}, .ratios = {1, 2, 0.5}});
+  ExaminePrior({2, 3, 4, 6}, {});
+  ExaminePrior({1, 1, 3, 2}, {.sizes = {0.3, 0.7, 0.11}, .ratios = {1, 2, 0.5}});
   // The first ratio is that of every size.
-  Examine({1, 2, 2, 3}, {.sizes = {0.3, 0.5}, .ratios = {3, 2, 0.5}});
-  Examine({1, 2, 5, 3}, {.sizes = {0.9}, .ratios = {2}, .clip = true});
-  Examine({0, 0, 1, 4}, {.steps = {0.25, 0.125}, .offsets = {0, 1}});
-  Examine({1, 1, 3, 3}, {.steps = {0, 0.4}});  // not given
-  Examine({1, 2, 3, 2, 5}, {.sizes = {0.2}});  // further axes do not matter
+  ExaminePrior({1, 2, 2, 3}, {.sizes = {0.3, 0.5}, .ratios = {3, 2, 0.5}});
+  ExaminePrior({1, 2, 5, 3}, {.sizes = {0.9}, .ratios = {2}, .clip = true});
+  ExaminePrior({0, 0, 1, 4}, {.steps = {0.25, 0.125}, .offsets = {0, 1}});
+  ExaminePrior({1, 1, 3, 3}, {.steps = {0, 0.4}});  // not given
+  ExaminePrior({1, 2, 3, 2, 5}, {.sizes = {0.2}});  // further axes do not matter
 }
 
 TEST_CASE("MultiBoxPrior: parameters and shapes that it does not take") {

@@ -5,33 +5,27 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/support/box_overlap.h"
 #include "tests/support/error_message.h"
 #include "tests/support/operator_case.h"
 
 namespace mxtrain::test {
 namespace {
 
-struct Target {
+struct TargetSettings {
   double overlap = 0.5, ignore = -1, ratio = -1, least = 0.5;
   int minimum = 0;
   Values variances = {0.1, 0.1, 0.2, 0.2};
 };
-struct Sizes {
+struct TargetSizes {
   size_t images, objects, columns, classes, anchors;
 };
 
-double Overlap(const double* a, const double* b) {
-  const double w = std::min(a[2], b[2]) - std::max(a[0], b[0]),
-               h = std::min(a[3], b[3]) - std::max(a[1], b[1]);
-  if (w <= 0 || h <= 0) return 0;
-  return w * h / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - w * h);
-}
-
 // An image by the definition, every step through all pairs.
-class Image {
+class TargetImage {
  public:
-  Image(const Target& target, const Sizes& sizes, const double* anchors, const double* labels,
-        const double* logits)
+  TargetImage(const TargetSettings& target, const TargetSizes& sizes, const double* anchors,
+              const double* labels, const double* logits)
       : target_(target), sizes_(sizes), anchors_(anchors), labels_(labels), logits_(logits) {
     while (objects_ < sizes.objects && Label(objects_)[0] != -1) ++objects_;
     object_.assign(sizes.anchors, -1);
@@ -63,7 +57,7 @@ class Image {
 
  private:
   const double* Label(size_t m) const { return labels_ + m * sizes_.columns; }
-  double With(size_t a, size_t m) const { return Overlap(anchors_ + a * 4, Label(m) + 1); }
+  double With(size_t a, size_t m) const { return BoxOverlap(anchors_ + a * 4, Label(m) + 1); }
   void Match() {
     std::vector<bool> taken(objects_);
     while (true) {
@@ -113,8 +107,8 @@ class Image {
     return std::exp(logits_[a]) / sum;
   }
 
-  const Target target_;
-  const Sizes sizes_;
+  const TargetSettings target_;
+  const TargetSizes sizes_;
   const double *anchors_, *labels_, *logits_;
   size_t objects_ = 0;
   std::vector<int> object_;  // that the anchor finds; -1: none
@@ -133,21 +127,22 @@ Values GridAnchors() {
   for (int k = 0; k < 2; ++k) boxes.insert(boxes.end(), {0.25, 0.25, 0.75, 0.75});
   return boxes;
 }
-constexpr int64_t kAnchors = 50;
+constexpr int64_t kGridAnchors = 50;
 
 // Of four images: some objects; one twice, and one that only a corner of an anchor reaches; none,
 // though rows come behind; as many as there are rows, of which one is nowhere near an anchor.
-const Values kLabels = {2,  0.0625, 0.125, 0.4375, 0.5,   0, 1,  0.5,    0.5,   0.8125, 0.9375, 0,
-                        0,  0.5,    0,     0.625,  0.125, 0, -1, -1,     -1,    -1,     -1,     0,
-                        1,  0.25,   0.25,  0.75,   0.75,  1, 1,  0.25,   0.25,  0.75,   0.75,   1,
-                        0,  1.125,  1.125, 1.375,  1.5,   0, 3,  0.25,   0.25,  0.75,   0.75,   1,
-                        -1, -1,     -1,    -1,     -1,    0, 1,  0.25,   0.25,  0.75,   0.75,   0,
-                        -1, -1,     -1,    -1,     -1,    0, -1, -1,     -1,    -1,     -1,     0,
-                        0,  0,      0,     1,      1,     0, 1,  0,      0.125, 0.3125, 0.375,  0,
-                        2,  2,      2,     2.5,    2.5,   0, 2,  0.6875, 0.125, 0.9375, 0.5,    0};
+const Values kTargetLabels = {
+    2,  0.0625, 0.125, 0.4375, 0.5,   0, 1,  0.5,    0.5,   0.8125, 0.9375, 0,
+    0,  0.5,    0,     0.625,  0.125, 0, -1, -1,     -1,    -1,     -1,     0,
+    1,  0.25,   0.25,  0.75,   0.75,  1, 1,  0.25,   0.25,  0.75,   0.75,   1,
+    0,  1.125,  1.125, 1.375,  1.5,   0, 3,  0.25,   0.25,  0.75,   0.75,   1,
+    -1, -1,     -1,    -1,     -1,    0, 1,  0.25,   0.25,  0.75,   0.75,   0,
+    -1, -1,     -1,    -1,     -1,    0, -1, -1,     -1,    -1,     -1,     0,
+    0,  0,      0,     1,      1,     0, 1,  0,      0.125, 0.3125, 0.375,  0,
+    2,  2,      2,     2.5,    2.5,   0, 2,  0.6875, 0.125, 0.9375, 0.5,    0};
 
-void Examine(const Target& t, int64_t images = 4,
-             const std::vector<DType>& types = kAllFloatingTypes) {
+void ExamineTarget(const TargetSettings& t, int64_t images = 4,
+                   const std::vector<DType>& types = kAllFloatingTypes) {
   OperatorCase c;
   c.op = "MultiBoxTarget";
   c.name = format("MultiBoxTarget of {} images, overlap {} ratio {} below {} at least {}", images,
@@ -159,14 +154,14 @@ void Examine(const Target& t, int64_t images = 4,
               {"minimum_negative_samples", std::to_string(t.minimum)},
               {"variances", format("({}, {}, {}, {})", t.variances[0], t.variances[1],
                                    t.variances[2], t.variances[3])}};
-  const Sizes sizes{static_cast<size_t>(images), 4, 6, 3, static_cast<size_t>(kAnchors)};
-  c.shapes = {{1, kAnchors, 4}, {images, 4, 6}, {images, 3, kAnchors}};
-  c.inputs = {Cycle(GridAnchors()), Cycle(kLabels), Uniform(-2, 2)};
+  const TargetSizes sizes{static_cast<size_t>(images), 4, 6, 3, static_cast<size_t>(kGridAnchors)};
+  c.shapes = {{1, kGridAnchors, 4}, {images, 4, 6}, {images, 3, kGridAnchors}};
+  c.inputs = {Cycle(GridAnchors()), Cycle(kTargetLabels), Uniform(-2, 2)};
   c.forward = [=](const Arrays& in, const Arrays&) {
     Arrays out(3);
     for (size_t n = 0; n < sizes.images; ++n) {
-      Image(t, sizes, in[0].data(), in[1].data() + n * sizes.objects * sizes.columns,
-            in[2].data() + n * sizes.classes * sizes.anchors)
+      TargetImage(t, sizes, in[0].data(), in[1].data() + n * sizes.objects * sizes.columns,
+                  in[2].data() + n * sizes.classes * sizes.anchors)
           .Append(&out);
     }
     return out;
@@ -178,23 +173,23 @@ void Examine(const Target& t, int64_t images = 4,
 }
 
 TEST_CASE("MultiBoxTarget") {
-  Examine({});
-  Examine({.overlap = 0.25, .ignore = -7});
-  Examine({.overlap = 0});  // what is matched, and no more
-  Examine({.overlap = -1, .variances = {1, 0.5, 0.25, 0.125}});
-  Examine({}, 1);
-  Examine({}, 0);
+  ExamineTarget({});
+  ExamineTarget({.overlap = 0.25, .ignore = -7});
+  ExamineTarget({.overlap = 0});  // what is matched, and no more
+  ExamineTarget({.overlap = -1, .variances = {1, 0.5, 0.25, 0.125}});
+  ExamineTarget({}, 1);
+  ExamineTarget({}, 0);
 }
 
 TEST_CASE("MultiBoxTarget: hard negatives") {
   const std::vector<DType> types = {DType::kFloat32, DType::kFloat64};
-  Examine({.ratio = 3}, 4, types);
-  Examine({.ratio = 1.5, .least = 0.25}, 4, types);
-  Examine({.overlap = 0, .ratio = 2, .least = 0.125}, 4, types);
-  Examine({.ignore = 9, .ratio = 0.5, .minimum = 6}, 4, types);
-  Examine({.ratio = 1000}, 4, types);                  // as many as there are
-  Examine({.ratio = 1e30, .least = 1e-3}, 2, types);   // those that overlap nothing
-  Examine({.ratio = 3, .minimum = 100000}, 3, types);  // of images without objects, too
+  ExamineTarget({.ratio = 3}, 4, types);
+  ExamineTarget({.ratio = 1.5, .least = 0.25}, 4, types);
+  ExamineTarget({.overlap = 0, .ratio = 2, .least = 0.125}, 4, types);
+  ExamineTarget({.ignore = 9, .ratio = 0.5, .minimum = 6}, 4, types);
+  ExamineTarget({.ratio = 1000}, 4, types);                  // as many as there are
+  ExamineTarget({.ratio = 1e30, .least = 1e-3}, 2, types);   // those that overlap nothing
+  ExamineTarget({.ratio = 3, .minimum = 100000}, 3, types);  // of images without objects, too
 }
 
 TEST_CASE("MultiBoxTarget: labels of any length") {
