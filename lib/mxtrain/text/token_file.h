@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tokens of a corpus in one file, to be mapped into memory. Numbers are little-endian:
+//
+//   header     64 bytes: magic "MXTOKENS", u32 version 1, u32 bytes of a token (2 or 4), u64
+//              vocabulary size, u64 bytes of the tokenizer's text, u64 checksum of that text, u64
+//              bytes that a checksum covers, u64 zero, u64 checksum of the header up to here
+//   text       of the tokenizer (Tokenizer::ToText), then zeros up to a multiple of 64
+//   tokens     u16 where the vocabulary has at most 65,536 tokens, else u32; zeros up to 8
+//   index      u64 end of each document in tokens, rising; u64 checksum of each block of tokens
+//   trailer    48 bytes: magic "MXTOKEND", u64 tokens, u64 documents, u64 checksum of the index,
+//              u64 checksum of the header and of the text with its zeros, u64 checksum of the
+//              trailer up to here
+//
+// Checksums are XXH3-64. All but the tokens is checked when a file is opened; every byte of the
+// file is covered.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/macros.h"
+#include "mxtrain/base/mapped_file.h"
+#include "mxtrain/text/tokenizer.h"
+
+namespace mxtrain::text {
+
+// Writes a file that appears whole at Commit, or not at all.
+class MXTRAIN_API TokenFileWriter {
+ public:
+  TokenFileWriter(std::string path, const Tokenizer& tokenizer);
+  ~TokenFileWriter();
+  TokenFileWriter(const TokenFileWriter&) = delete;
+  TokenFileWriter& operator=(const TokenFileWriter&) = delete;
+
+  // Adds tokens to the current document. Throws kData for an id outside the vocabulary.
+  void Add(std::span<const TokenId> ids);
+  // The current document ends here; it may be empty.
+  void EndDocument();
+  // Ends a document that has tokens and is not ended. Nothing may be added afterwards.
+  void Commit();
+  uint64_t tokens() const { return tokens_; }
+  uint64_t documents() const { return ends_.size(); }
+
+ private:
+  void WriteBlock();
+
+  FileWriter file_;
+  const uint64_t vocabulary_size_;
+  const size_t width_;
+  uint64_t front_sum_ = 0;  // of header, text and zeros
+  std::string block_;       // bytes of tokens that are not written yet
+  std::vector<uint64_t> sums_, ends_;
+  uint64_t tokens_ = 0;
+};
+
+// A token file, mapped. Immutable: every call may come from any thread.
+class MXTRAIN_API TokenFile {
+ public:
+  // Throws kData for a file that is foreign, truncated, or damaged outside the tokens.
+  explicit TokenFile(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  uint64_t tokens() const { return tokens_; }
+  uint64_t documents() const { return documents_; }
+  uint64_t vocabulary_size() const { return vocabulary_size_; }
+  size_t width() const { return width_; }  // bytes of a token
+  std::string_view tokenizer_text() const { return text_; }
+  uint64_t tokenizer_checksum() const { return text_sum_; }
+  // Made from the text with each call.
+  TokenizerPtr NewTokenizer() const;
+
+  // The tokens [begin, begin + ids.size()). Throws kUsage for a range outside the file, kData for a
+  // token outside the vocabulary, with its place.
+  void Read(uint64_t begin, std::span<TokenId> ids) const;
+  // Where a document begins; BeginOf(documents()) is the number of tokens.
+  uint64_t BeginOf(uint64_t document) const;
+
+  // Compares all blocks with their checksums and tokens with the vocabulary; a sentence for each
+  // damage, with its place.
+  std::vector<std::string> Verify() const;
+
+ private:
+  uint64_t IndexAt(uint64_t entry) const;
+  TokenId TokenAt(uint64_t index) const;
+
+  MappedFile file_;
+  size_t width_ = 0;
+  uint64_t vocabulary_size_ = 0, block_bytes_ = 0, tokens_ = 0, documents_ = 0, text_sum_ = 0;
+  std::string_view text_, data_, index_;
+};
+
+// What is damaged in a file, whether it can be opened or not: the error of opening it, or what
+// Verify finds. Throws kFileSystem for a file that cannot be read.
+MXTRAIN_API std::vector<std::string> VerifyTokenFile(const std::string& path);
+
+}  // namespace mxtrain::text
