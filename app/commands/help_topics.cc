@@ -239,6 +239,9 @@ indexed or gray PNG holds, or colours. `init` knows these folders, also under ot
 `mxtrain synth shapes --task segmentation` makes such data. Of photos/a.jpg the mask is targets/a.png; with
 targets_suffix: _mask, a_mask.png. 255 and the numbers in mask_ignore are of no class: they do not count.
 
+A file of COCO has masks as polygons or run lengths: source: coco, label: mask, without targets. `mxtrain init FOLDER
+--task segmentation` writes that. The classes are background and the categories; of objects that overlap the smaller is seen.
+
 See also `mxtrain help data.train`, `help net`.
 )"},
       {{"fine-tuning", "fine_tuning", "finetuning", "pretrained", "transfer-learning"},

@@ -63,7 +63,7 @@ void CheckTargets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
       diagnostics->Error(set.place, format("label: mask is not for {}", set.source),
                          "use images in a folder or a list, and the folder of their masks as "
                          "targets");
-    } else if (label == "mask" && set.targets.empty()) {
+    } else if (label == "mask" && set.targets.empty() && !(kind && kind->make_masks)) {
       diagnostics->Error(set.place, "label: mask needs the folder of the masks",
                          "add targets: FOLDER, with a mask for each image, of its name");
     }

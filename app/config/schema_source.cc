@@ -108,10 +108,11 @@ Section<SourceConfig> SourceSection(bool validation) {
                {"the labels of the data", "an image of the same size, its pixels from 0 to 1",
                 "a class for each pixel of the image"})
       .OnlyFor("source", sources)
-      .Help(validation ? "what the net is to answer; by default as in data.train"
-                       : "what the net is to answer; image: the example's own image, as an "
-                         "autoencoder does, the one in `targets`, or that in the label's column; "
-                         "mask: the classes in an image in `targets`")
+      .Help(validation
+                ? "what the net is to answer; by default as in data.train"
+                : "what the net is to answer; image: the example's own image, as an "
+                  "autoencoder does, the one in `targets`, or that in the label's column; "
+                  "mask: the classes in an image in `targets`, or in the segmentations of coco")
       .Also({"target", "class_mode"});
   s.Add("targets", &C::targets)
       .QuietDefault("")

@@ -66,8 +66,8 @@ std::optional<int64_t> DataSets::CountClasses() {
   const config::SourceConfig& c = config().data.train;
   if (c.label == "image") return std::nullopt;
   std::vector<std::string> named;
-  if (c.label == "mask") params::Parse(c.Param("mask_classes"), &named);
-  if (c.label.empty() || c.label == "given") params::Parse(c.Param("classes"), &named);
+  const bool own_classes = c.label.empty() || c.label == "given" || HasOwnMasks(c, c.label);
+  params::Parse(c.Param(own_classes ? "classes" : "mask_classes"), &named);
   if (!named.empty()) return std::ssize(named);  // `plan` needs no data
   int64_t classes = 0;
   const io::SourceKind* const kind = io::Sources().Find(c.source);
@@ -109,7 +109,7 @@ Kwargs DataSets::ParamsOf(bool validation) const {
   const config::SourceConfig& c = ConfigOf(validation);
   const std::string& label = c.label.empty() ? config().data.train.label : c.label;
   Kwargs kwargs = SourceParams(c, session_.net, class_names_, label);
-  if (validation) InheritTargets(config().data.train, &kwargs);
+  if (validation && !HasOwnMasks(c, label)) InheritTargets(config().data.train, &kwargs);
   if (training_) Carry(training_->found(), c.source, &kwargs);
   if (IsTable(ConfigOf(validation)))
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());

@@ -127,10 +127,10 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
     if (field && (!field->internal || carried) && field->type != "path" && !given)
       kwargs.emplace_back(key, value);
   }
-  bool own_labels = true;
+  bool own_labels = true;  // not those of files of targets
   for (const auto& [key, value] : source_params) {
     if (!with_labels || !io::IsTargetsParam(key)) continue;
-    own_labels = false;
+    own_labels = own_labels && key == "label" && value == "mask" && kind.make_masks;
     kwargs.emplace_back(key,
                         key == "targets" ? TargetsBeside(value, other.recognition.params) : value);
   }

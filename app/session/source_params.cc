@@ -65,12 +65,18 @@ bool IsTable(const config::SourceConfig& c) {
   return kind && kind->is_table;
 }
 
+bool HasOwnMasks(const config::SourceConfig& c, const std::string& label) {
+  const io::SourceKind* const kind = io::Sources().Find(c.source);
+  return label == "mask" && c.targets.empty() && kind && kind->make_masks;
+}
+
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
                     const std::vector<std::string>& classes, const std::string& label) {
   const io::SourceKind& kind = *io::Sources().Find(c.source);
   Kwargs kwargs = Given(c);
   if (kind.is_table) AddColumns(c, net, label == "image", &kwargs);
-  if (!classes.empty() && label == "given" && kind.NamesClasses(kwargs))
+  const bool own_classes = label == "given" || HasOwnMasks(c, label);
+  if (!classes.empty() && own_classes && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
   const std::optional<int64_t> length = LengthOf(net);
   if (length && kind.Parameter("length") && c.Param("length").empty())

@@ -13,6 +13,9 @@ namespace mxtrain::session {
 
 // Whether its examples are rows of a table; false without a source.
 bool IsTable(const config::SourceConfig& c);
+// Whether the data say the class of each pixel themselves, without files of masks. `label`: what
+// labels are, as SourceConfig::label.
+bool HasOwnMasks(const config::SourceConfig& c, const std::string& label);
 // In the order of its kind's parameters. `classes`: names that the source must use, in this order,
 // if its kind takes names; empty: those that it finds.
 // `label`: what labels are, as SourceConfig::label.

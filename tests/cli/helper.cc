@@ -14,6 +14,9 @@
 //   helper turned FILE TO N              a JPEG with the EXIF orientation N
 //   helper layered FILE TO               an image as PNG with an alpha channel
 //   helper size FILE                     "WIDTH HEIGHT" of an image
+//   helper masks FILE DIR                the masks of a COCO file as PNG files: DIR/NAME.png for
+//   the
+//                                        image NAME.*; for one that is refused, DIR/NAME.txt: why
 //   helper compare A B                   compares two checkpoints, arrays and progress, byte for
 //                                        byte; 1 if they differ
 //   helper json                          stdin is JSON, one document per line; 1 if not
@@ -27,6 +30,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/io/image.h"
@@ -231,6 +235,21 @@ bool SameCheckpoints(const std::string& a_file, const std::string& b_file) {
   return same && !a.args.empty();
 }
 
+void WriteMasks(const std::string& file, const std::string& folder) {
+  fs::create_directories(folder);
+  const auto source = io::MakeSource("coco", {{"path", file}, {"label", "mask"}});
+  io::Sample sample;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    const std::string to = (fs::path(folder) / fs::path(source->Name(i)).stem()).string();
+    try {
+      source->Read(i, &sample);
+      WritePng(to + ".png", sample.labels[0].classes);
+    } catch (const Error& error) {
+      WriteFileAtomically(to + ".txt", error.what());
+    }
+  }
+}
+
 bool StdinIsJson() {
   int64_t lines = 0;
   for (std::string line; std::getline(std::cin, line); ++lines) {
@@ -266,6 +285,7 @@ int Run(const std::vector<std::string>& words) {
     std::cout << image.width << " " << image.height << "\n";
     return 0;
   }
+  if (command == "masks" && words.size() == 3) return WriteMasks(words[1], words[2]), 0;
   if (command == "compare" && words.size() == 3) return SameCheckpoints(words[1], words[2]) ? 0 : 1;
   if (command == "trace" && words.size() == 5) {
     test::TraceNames names;
@@ -278,7 +298,7 @@ int Run(const std::vector<std::string>& words) {
     return test::CountOverlaps(words[1], words[2], words[3]) > 0 ? 0 : 1;
   if (command == "json" && words.size() == 1) return StdinIsJson() ? 0 : 1;
   std::cerr << "usage: helper idx | images | jpeg | scans | digits | crop | again | turned | "
-               "layered | size | compare | json | trace | overlap, see helper.cc\n";
+               "layered | size | masks | compare | json | trace | overlap, see helper.cc\n";
   return 2;
 }
 

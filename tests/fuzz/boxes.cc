@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of objects as XML (Pascal VOC), text (YOLO), JSON (COCO) and a table: each input is read as
-// all of them.
+// Boxes of objects as XML (Pascal VOC), text (YOLO), JSON (COCO) and a table, and masks of objects
+// as JSON (COCO): each input is read as all of them.
 #include <cmath>
 #include <cstdlib>
 
@@ -11,7 +11,7 @@
 namespace mxtrain::fuzz {
 
 std::vector<std::string> LargeInputs() {
-  std::string lines, objects, rows = "file,class,xmin,ymin,xmax,ymax\n", boxes;
+  std::string lines, objects, rows = "file,class,xmin,ymin,xmax,ymax\n", boxes, polygons, corners;
   for (int i = 0; i < 20'000; ++i) {
     lines += format("{} 0.5 0.5 0.25 0.25\n", i % 100);
     objects +=
@@ -20,8 +20,17 @@ std::vector<std::string> LargeInputs() {
     rows += format("a.png,c{},1,1,2,2\n", i % 100);
     boxes += format(R"({}{{"id": {}, "image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2]}})",
                     i > 0 ? "," : "", i);
+    polygons += format("{}[0,0,6,0,6,4]", i > 0 ? "," : "");
+    corners += format("{},0,", 6 * (i % 2));
   }
+  const auto masked = [](const std::string& segmentation) {
+    return R"({"images": [{"id": 1, "file_name": "a.png"}], "categories": [{"id": 1, "name": "c"}], )"
+           R"("annotations": [{"image_id": 1, "category_id": 1, "segmentation": )" +
+           segmentation + "}]}";
+  };
   return {
+      masked("[" + polygons + "]"),
+      masked("[[" + corners + "0,4]]"),
       lines,
       "<annotation>" + objects + "</annotation>",
       rows,
@@ -52,6 +61,26 @@ void ReadBoxes(std::string_view kind, const Kwargs& kwargs) {
   });
 }
 
+// Pixels have a class of the source's or none, and there are as many as in the image.
+void ReadMasks(const std::string& file) {
+  MayRefuse([&] {
+    const auto source = io::MakeSource("coco", {{"path", file}, {"label", "mask"}});
+    io::Sample sample;
+    for (int64_t i = 0; i < source->size(); ++i) {
+      MayRefuse([&] {
+        source->Read(i, &sample);
+        const io::Image& classes = sample.labels[0].classes;
+        const auto image = io::ProbeImage(sample.data[0].encoded);
+        if (!image || image->height != classes.height || image->width != classes.width)
+          std::abort();
+        for (const uint8_t k : classes.pixels) {
+          if (k != io::kNoClass && k >= source->num_classes()) std::abort();
+        }
+      });
+    }
+  });
+}
+
 }  // namespace mxtrain::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -68,6 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Scratch().Write(file, text);
   for (const char* const kind : {"voc", "yolo"}) ReadBoxes(kind, {{"path", Scratch().path()}});
   ReadBoxes("coco", {{"path", Scratch().path("boxes.json")}});
+  ReadMasks(Scratch().path("boxes.json"));
   ReadBoxes("box_csv", {{"path", Scratch().path("boxes.csv")}});
   ReadBoxes("yolo", {{"path", Scratch().path()}, {"classes", "(cat, dog)"}});
   return 0;

@@ -8,12 +8,10 @@
 #include <optional>
 
 #include "app/config/document.h"
+#include "app/tasks/annotated_data.h"
 #include "app/tasks/recipe_text.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/text.h"
-#include "mxtrain/io/folder_names.h"
-#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::tasks {
 namespace {
@@ -22,107 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kSeenBoxImages = 12'500;  // in all epochs
 constexpr double kBoxHoldout = 0.2;
-
-// A data set with boxes, and how a configuration names it.
-struct BoxData {
-  std::string kind, path;  // absolute
-  Kwargs params;
-  std::shared_ptr<const io::Source> source;
-};
-
-bool HasBoxes(const io::Source& source) {
-  return std::ranges::any_of(source.label_fields(), [](const io::FieldSpec& field) {
-    return field.kind == io::FieldKind::kBoxes;
-  });
-}
-
-// What is in a folder and may be a part of the data: sub-folders and files, sorted.
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code broken;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, broken))
-    entries.push_back(entry.path());
-  std::ranges::sort(entries);
-  return entries;
-}
-
-bool HasFirstImage(const io::Source& source) {
-  std::error_code none;
-  return source.size() > 0 && fs::exists(source.FileOf(0), none);
-}
-
-// The images of a file may be in a folder beside it, which it does not name.
-void FindImages(const Kwargs& params, BoxData* data) {
-  if (HasFirstImage(*data->source)) return;
-  std::error_code none;
-  for (const fs::path& folder : EntriesOf(fs::path(data->path).parent_path())) {
-    if (!fs::is_directory(folder, none)) continue;
-    Kwargs with_root = params;
-    with_root.emplace_back("root", folder.string());
-    auto source = io::MakeSource(data->kind, with_root);
-    if (!HasFirstImage(*source)) continue;
-    data->source = std::move(source);
-    data->params.emplace_back("root", folder.string());
-    return;
-  }
-}
-
-// Nothing if it is not certainly such data. `classes`: their names, if they are known.
-std::optional<BoxData> Open(const fs::path& path, const std::vector<std::string>& classes) {
-  const io::RecognizedSource found = io::RecognizeSource(path.string(), "");
-  if (!found.kind || !found.recognition.certain || found.kind->is_table) return std::nullopt;
-  BoxData data{found.kind->name, path.string(), found.recognition.params, nullptr};
-  Kwargs params = data.params;
-  if (!classes.empty() && found.kind->Parameter("classes"))
-    params.emplace_back("classes", params::Print(classes));
-  data.source = io::MakeSource(data.kind, params);
-  if (!HasBoxes(*data.source)) return std::nullopt;
-  if (found.kind->Parameter("root")) FindImages(params, &data);
-  return data;
-}
-
-// "instances_train2017" says train.
-io::Split SplitOfFile(const fs::path& file) {
-  const std::string stem = Lower(file.stem().string());
-  for (const auto& [word, split] :
-       {std::pair{"train", io::Split::kTrain}, std::pair{"val", io::Split::kVal},
-        std::pair{"test", io::Split::kTest}}) {
-    if (stem.find(word) != std::string::npos) return split;
-  }
-  return io::Split::kNone;
-}
-
-bool MayHoldBoxes(const fs::path& file) {
-  const std::string ending = Lower(file.extension().string());
-  return ending == ".json" || ending == ".csv" || ending == ".rec";
-}
-
-// Data in a folder, or in a file that lies there.
-std::optional<BoxData> OpenIn(const fs::path& folder, const std::vector<std::string>& classes) {
-  if (auto data = Open(folder, classes)) return data;
-  for (const fs::path& entry : EntriesOf(folder)) {
-    if (!MayHoldBoxes(entry)) continue;
-    if (auto data = Open(entry, classes)) return data;
-  }
-  return std::nullopt;
-}
-
-// *seen: whether there is such a part, of whatever data.
-std::optional<BoxData> BoxPartOf(const fs::path& root, io::Split split,
-                                 const std::vector<std::string>& classes, bool* seen) {
-  for (const fs::path& folder :
-       {root, root / "images", root / "JPEGImages", root / "annotations"}) {
-    for (const fs::path& entry : EntriesOf(folder)) {
-      std::error_code broken;
-      const bool is_folder = fs::is_directory(entry, broken);
-      const io::Split own = is_folder ? io::SplitOf(entry.filename().string()) : SplitOfFile(entry);
-      if (own != split || (!is_folder && !MayHoldBoxes(entry))) continue;
-      *seen = true;
-      if (auto data = is_folder ? OpenIn(entry, classes) : Open(entry, classes)) return data;
-    }
-  }
-  return std::nullopt;
-}
 
 // The names in the data.yaml of YOLO data, a list or a map from numbers; none without one.
 std::vector<std::string> NamesInYaml(const fs::path& root) {
@@ -155,7 +52,8 @@ std::vector<std::string> NamesInYaml(const fs::path& root) {
 
 class BoxFolders final : public Recipe {
  public:
-  BoxFolders(std::string name, std::string output, BoxData train, std::optional<BoxData> val)
+  BoxFolders(std::string name, std::string output, AnnotatedData train,
+             std::optional<AnnotatedData> val)
       : name_(std::move(name)),
         output_(std::move(output)),
         train_(std::move(train)),
@@ -195,7 +93,7 @@ class BoxFolders final : public Recipe {
                      format("sides are multiples of {}", kTrunkMultiple));
     text += choice_.net ? TrunkVariables(choice_) : "\nvars:\n  stochastic_depth: 0\n";
     text += format("\ndata:\n  batch_size: {}\n{}  train:\n{}", batch_, ExactDecodeText(),
-                   Lines(train_));
+                   SourceLines(train_, output_));
     text += TextLine("    classes: " + ListText(train_.source->class_names()),
                      "in the order of their numbers");
     text += "    shuffle: true\n    transforms:\n";
@@ -204,7 +102,7 @@ class BoxFolders final : public Recipe {
     text += TextLine("      - flip", "remove it if left and right differ in meaning");
     text += format("      - brightness: 0.3\n      - contrast: 0.3\n      - {}\n  val:\n", pixels);
     text +=
-        val_ ? Lines(*val_)
+        val_ ? SourceLines(*val_, output_)
              : TextLine(format("    split: {}", kBoxHoldout), "fraction held out for validation");
     text +=
         format("    transforms:\n{}\n      - {}\n", ResizedText("resize", height_, width_), pixels);
@@ -248,22 +146,9 @@ class BoxFolders final : public Recipe {
   }
 
  private:
-  // Of a section of `data`.
-  std::string Lines(const BoxData& data) const {
-    std::string lines = format("    source: {}\n", data.kind);
-    for (const auto& [name, value] : data.params) {
-      const bool is_path = io::Sources().Find(data.kind)->Parameter(name)->type == "path";
-      lines += format(
-          "    {}: {}\n", name,
-          QuoteYaml(is_path ? PathInFile(fs::absolute(value).lexically_normal().string(), output_)
-                            : value));
-    }
-    return lines;
-  }
-
   const std::string name_, output_;
-  const BoxData train_;
-  const std::optional<BoxData> val_;  // none: held out of the training data
+  const AnnotatedData train_;
+  const std::optional<AnnotatedData> val_;  // none: held out of the training data
   const io::ImageSize size_;
   int64_t train_images_ = 0, val_images_ = 0, objects_ = 0;
   RecipeChoice choice_;
@@ -275,26 +160,12 @@ class BoxFolders final : public Recipe {
 
 std::unique_ptr<Recipe> RecognizeBoxFolders(const RecipeRequest& request) {
   const fs::path root = request.root;
-  const std::vector<std::string> names = NamesInYaml(root);
-  bool has_train = false, has_val = false;
-  std::optional<BoxData> train = BoxPartOf(root, io::Split::kTrain, names, &has_train), val;
-  if (!train) train = OpenIn(root, names);
-  if (!train) return nullptr;
-  if (train->source->class_names().empty())
-    Throw(ErrorKind::kData, "none of the images in {} has an object", train->path);
-  if (train->source->size() < 2)
-    Throw(ErrorKind::kData, "{} has one image, which is not enough", train->path);
-  if (has_train) {
-    val = BoxPartOf(root, io::Split::kVal, train->source->class_names(), &has_val);
-    if (has_val && !val) {
-      request.log.Write(LogLevel::kWarning,
-                        format("{} has a part for validation without boxes, which is not used: a "
-                               "fifth of the training data is held out",
-                               root.string()));
-    }
-  }
-  return std::make_unique<BoxFolders>(root.filename().string(), request.output, std::move(*train),
-                                      std::move(val));
+  auto parts = FindAnnotatedData(request, io::FieldKind::kBoxes, NamesInYaml(root));
+  if (!parts) return nullptr;
+  if (parts->train.source->class_names().empty())
+    Throw(ErrorKind::kData, "none of the images in {} has an object", parts->train.path);
+  return std::make_unique<BoxFolders>(root.filename().string(), request.output,
+                                      std::move(parts->train), std::move(parts->val));
 }
 
 }  // namespace mxtrain::tasks

@@ -2,7 +2,6 @@
 #include "app/tasks/segmentation/mask_folders.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <sstream>
 
 #include "app/tasks/recipe_text.h"
+#include "app/tasks/segmentation/mask_recipe.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
@@ -24,10 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostMasks = 200;      // that are read
-constexpr size_t kMostColours = 64;      // of masks in colours
-constexpr int64_t kSeenImages = 20'000;  // in all epochs
-constexpr double kMaskHoldout = 0.2;
+constexpr int64_t kMostMasks = 200;  // that are read
+constexpr size_t kMostColours = 64;  // of masks in colours
 
 constexpr std::string_view kImageFolders[] = {"images", "image",      "imgs",
                                               "img",    "jpegimages", "rgb"};
@@ -88,13 +86,10 @@ std::optional<Pair> PairOf(const fs::path& root, io::Split split) {
   return part;
 }
 
-// The facts that the choice of net and training depends on.
+// How the masks say classes.
 struct MaskFolder {
-  std::string name;
-  std::string train, train_masks, val, val_masks;  // empty val: held out of the training folder
-  std::string suffix;                              // of the masks' names
-  int64_t train_images = 0, val_images = 0;
-  int height = 0, width = 0;         // the medians
+  std::string train, train_masks;    // folders
+  std::string suffix;                // of the masks' names
   std::vector<std::string> classes;  // names, or numbers
   bool named = false;
   std::vector<std::string> colours;  // of masks in colours, one for each class
@@ -275,154 +270,25 @@ std::string SuffixOf(const io::Source& images, const io::Source& masks, const Pa
   return best;
 }
 
-// The configuration of a net from random weights.
-constexpr const char* kSmallNet = R"(
-blocks:
-  conv:
-    params: {width, stride: 1}
-    layers:
-      - Convolution: {num_filter: "${width}", kernel: 3, pad: 1, stride: "${stride}", no_bias: true}
-      - BatchNorm: {fix_gamma: false}
-      - Activation: {act_type: relu}
-  finer:                                  # twice as fine, beside what was seen at that size (U-Net)
-    params: {width}
-    inputs: [deep, fine]
-    layers:
-      - UpSampling: {name: up, inputs: deep, scale: 2, sample_type: nearest}
-      - Concat: {inputs: [up, fine]}
-      - conv: {width: "${width}"}
-
-)";
-constexpr const char* kSmallLayers = R"(    - conv: {name: fine1, width: 24, stride: 2}
-    - conv: {name: fine2, width: 48, stride: 2}
-    - conv: {name: fine2b, width: 48}
-    - conv: {name: fine3, width: 96, stride: 2}
-    - conv: {name: fine3b, width: 96}
-    - conv: {name: fine4, width: 160, stride: 2}
-    - conv: {name: fine4b, width: 160}
-    - conv: {name: fine5, width: 160, stride: 2}
-    - finer: {name: up4, inputs: [fine5, fine4b], width: 128}
-    - finer: {name: up3, inputs: [up4, fine3b], width: 96}
-    - finer: {name: up2, inputs: [up3, fine2b], width: 64}
-    - finer: {name: up1, inputs: [up2, fine1], width: 48}
-    - Convolution: {name: scores, num_filter: "${classes}", kernel: 1}
-    - BilinearResize2D: {name: full_size, scale_height: 2, scale_width: 2, align_corners: false}
-    - SoftmaxOutput: {name: pixels, multi_output: true, use_ignore: true, normalization: valid}
-)";
-
-class MaskFolders final : public Recipe {
- public:
-  explicit MaskFolders(MaskFolder folder) : folder_(std::move(folder)) {}
-
-  void Choose(const RecipeChoice& choice) override {
-    choice_ = choice;
-    RequireTrunk(choice, "masks");
-    const io::ImageSize input = TrunkInput({folder_.height, folder_.width}, choice.input_size);
-    height_ = input.height, width_ = input.width;
-    const int64_t epochs = kSeenImages / std::max<int64_t>(folder_.train_images, 1) / 5 * 5;
-    epochs_ = std::clamp<int64_t>(epochs, 10, 100);
-    batch_ = folder_.train_images >= 80 ? 8 : 4;
-  }
-
-  std::string Text() const override {
-    const bool published = choice_.net != nullptr;
-    const bool weighted = published && !choice_.weights->file.empty();
-    const std::string pixels =
-        NormalizeText(published ? choice_.weights->facts : ZooWeights(), weighted);
-    std::string text = format(
-        "# A class for each pixel: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain check {0}\n#   mxtrain train {0}\n\nname: {1}\nseed: 1\n",
-        choice_.file, QuoteYaml(folder_.name));
-    if (published) {
-      text += format("\nnet:\n  use: {}\n", choice_.net->name);
-      text += TextLine("  decoder: pyramid",
-                       "scores of classes for each pixel of its layers; also deeplab, unet");
-    } else {
-      text += kSmallNet;
-      text += "net:\n";
-    }
-    text += TextLine(format("  input: [3, {}, {}]", height_, width_),
-                     format("sides are multiples of {}", kTrunkMultiple));
-    if (!published) text += std::string("  layers:\n") + kSmallLayers;
-    text += TrunkVariables(choice_);
-    text += format("\ndata:\n  batch_size: {}\n{}  train:\n", batch_, ExactDecodeText());
-    text += Data(pixels);
-    return text + Training(weighted);
-  }
-
-  Json ToJson() const override {
-    return {{"file", choice_.file},
-            {"classes", folder_.classes},
-            {"train", folder_.train_images},
-            {"val", folder_.val_images},
-            {"input_size", {height_, width_}},
-            {"batch_size", batch_},
-            {"epochs", epochs_}};
-  }
-
-  std::string Summary() const override {
-    return format(
-        "{}: masks of {} classes{}, {} images to train on, {} to validate{}\n"
-        "net input 3x{}x{}, batches of {}, {} epochs\n",
-        choice_.file, folder_.classes.size(), folder_.colours.empty() ? "" : " in colours",
-        folder_.train_images, folder_.val_images, folder_.val.empty() ? " (a fifth, held out)" : "",
-        height_, width_, batch_, epochs_);
-  }
-
-  std::string Advice() const override {
-    if (choice_.net || folder_.train_images >= 2000) return "";
-    return format(
-        "{} are few for a net that begins with random weights; a published one needs fewer: "
-        "--net efficientnet_lite0 --weights FILE (`mxtrain help fine-tuning`)",
-        Counted(folder_.train_images, "image"));
-  }
-
- private:
-  std::string Data(const std::string& pixels) const {
-    std::string text =
-        format("    source: image_folder\n    path: {}\n    label: mask\n    targets: {}\n",
-               QuoteYaml(folder_.train), QuoteYaml(folder_.train_masks));
-    if (!folder_.suffix.empty())
-      text += TextLine("    targets_suffix: " + QuoteYaml(folder_.suffix),
-                       "of 1.jpg, 1" + folder_.suffix + ".png");
-    text += TextLine("    mask_classes: " + ListText(folder_.classes),
-                     folder_.named ? "" : "give them their names");
-    if (!folder_.colours.empty())
-      text += TextLine("    mask_colours: " + ListText(folder_.colours),
-                       "of the classes, in this order");
-    if (!folder_.ignored.empty())
-      text += TextLine("    mask_ignore: " + ListText(folder_.ignored), "numbers beyond the names");
-    if (folder_.ignored.empty() && folder_.colours.empty())
-      text += TextLine("    mask_ignore: []", "numbers of no class, besides 255");
-    text += "    shuffle: true\n    transforms:\n";
-    text += ResizedText("random_resized_crop", height_, width_, ", area: [0.25, 1]") + "\n";
-    text += TextLine("      - flip", "remove it if left and right differ in meaning");
-    text += "      - brightness: 0.3\n      - contrast: 0.3\n      - saturation: 0.2\n";
-    text += format("      - {}\n  val:\n", pixels);
-    if (folder_.val.empty()) {
-      text += TextLine(format("    split: {}", kMaskHoldout), "fraction held out for validation");
-    } else {
-      text += format("    source: image_folder\n    path: {}\n    targets: {}\n",
-                     QuoteYaml(folder_.val), QuoteYaml(folder_.val_masks));
-    }
-    return text + format("    transforms:\n{}\n      - {}\n",
-                         ResizedText("resize", height_, width_), pixels);
-  }
-
-  std::string Training(bool weighted) const {
-    std::string text = format("\ntrain:\n  epochs: {}\n", epochs_);
-    if (weighted) text += WeightsText(*choice_.weights);
-    text += "  optimizer: {name: adamw, lr: 0.001, weight_decay: 0.01}\n";
-    text += TextLine("  lr_schedule: {name: cosine, warmup_epochs: 1}", "");
-    text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
-    return text + TextLine("  metrics: [mean_iou]", "of the classes, over all pixels");
-  }
-
-  const MaskFolder folder_;
-  RecipeChoice choice_;
-  int height_ = 0, width_ = 0;
-  int64_t epochs_ = 0, batch_ = 0;
-};
+// Of data.train, as the configuration names the data.
+std::string TrainLines(const MaskFolder& folder) {
+  std::string text =
+      format("    source: image_folder\n    path: {}\n    label: mask\n    targets: {}\n",
+             QuoteYaml(folder.train), QuoteYaml(folder.train_masks));
+  if (!folder.suffix.empty())
+    text += TextLine("    targets_suffix: " + QuoteYaml(folder.suffix),
+                     "of 1.jpg, 1" + folder.suffix + ".png");
+  text += TextLine("    mask_classes: " + ListText(folder.classes),
+                   folder.named ? "" : "give them their names");
+  if (!folder.colours.empty())
+    text +=
+        TextLine("    mask_colours: " + ListText(folder.colours), "of the classes, in this order");
+  if (!folder.ignored.empty())
+    text += TextLine("    mask_ignore: " + ListText(folder.ignored), "numbers beyond the names");
+  if (folder.ignored.empty() && folder.colours.empty())
+    text += TextLine("    mask_ignore: []", "numbers of no class, besides 255");
+  return text;
+}
 
 }  // namespace
 
@@ -434,21 +300,22 @@ std::unique_ptr<Recipe> RecognizeMaskFolders(const RecipeRequest& request) {
   if (!train) return nullptr;
   const std::optional<Pair> val = parts ? PairOf(root, io::Split::kVal) : std::nullopt;
   MaskFolder folder;
-  folder.name = root.filename().string();
+  MaskData data;
+  data.name = root.filename().string();
   const auto images = OpenImages(train->images);
   folder.train = PathInFile(train->images.string(), request.output);
   folder.train_masks = PathInFile(train->masks.string(), request.output);
-  folder.train_images = images->size();
+  data.train_images = images->size();
   if (val) {
-    folder.val = PathInFile(val->images.string(), request.output);
-    folder.val_masks = PathInFile(val->masks.string(), request.output);
-    folder.val_images = OpenImages(val->images)->size();
+    data.val = format("    source: image_folder\n    path: {}\n    targets: {}\n",
+                      QuoteYaml(PathInFile(val->images.string(), request.output)),
+                      QuoteYaml(PathInFile(val->masks.string(), request.output)));
+    data.val_images = OpenImages(val->images)->size();
   } else {
     if (parts && !PartOf(root, io::Split::kVal).empty())
       request.log.Write(LogLevel::kWarning, format("{} has no images beside masks, and is not used",
                                                    PartOf(root, io::Split::kVal).string()));
-    folder.val_images = std::llround(kMaskHoldout * static_cast<double>(folder.train_images));
-    folder.train_images -= folder.val_images;
+    data.HoldOut();
   }
   const auto masks = OpenImages(train->masks);
   folder.suffix = SuffixOf(*images, *masks, *train, request.log);
@@ -457,9 +324,11 @@ std::unique_ptr<Recipe> RecognizeMaskFolders(const RecipeRequest& request) {
     Throw(ErrorKind::kData, "the masks in {} have {}, so that there is nothing to tell apart",
           train->masks.string(), Counted(folder.classes.size(), "class"));
   }
-  const io::ImageSize size = MedianSize(*images);
-  folder.height = size.height, folder.width = size.width;
-  return std::make_unique<MaskFolders>(std::move(folder));
+  data.size = MedianSize(*images);
+  data.train = TrainLines(folder);
+  data.classes = folder.classes;
+  if (!folder.colours.empty()) data.form = " in colours";
+  return NewMaskRecipe(std::move(data));
 }
 
 }  // namespace mxtrain::tasks

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/tasks/class_colours.h"
+#include "app/tasks/segmentation/annotated_masks.h"
 #include "app/tasks/segmentation/mask_folders.h"
 #include "app/tasks/segmentation/mask_predictor.h"
 #include "app/tasks/segmentation/mask_report.h"
@@ -121,7 +122,10 @@ MXTRAIN_TASK(segmentation_task, tasks) {
   kind.open = [](const Head& head) -> std::unique_ptr<Task> {
     return head.gives_class_map() ? std::make_unique<SegmentationTask>(head) : nullptr;
   };
-  kind.recognize = RecognizeMaskFolders;
+  kind.recognize = [](const RecipeRequest& request) {
+    auto recipe = RecognizeMaskFolders(request);
+    return recipe ? std::move(recipe) : RecognizeAnnotatedMasks(request);
+  };
   kind.synth = SynthesizeMasks;
   tasks.Add(std::move(kind));
 }

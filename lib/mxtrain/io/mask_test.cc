@@ -258,7 +258,8 @@ TEST_CASE("masks in a parallel folder: suffix, cache, what does not fit") {
   Kwargs without = params;
   std::erase_if(without, [](const auto& p) { return p.first == "targets"; });
   CHECK(MessageOf([&] { MakeSource("image_folder", without); }) ==
-        "label = mask: give the folder of the masks as targets");
+        "label = mask: image_folder has no masks of its own; give the folder of the masks as "
+        "targets");
   CHECK(MessageOf([&] {
           MakeSource("image_folder", {{"path", dir.path("images")}, {"mask_ignore", "9"}});
         }) == "mask_classes, mask_colours and mask_ignore need label = mask");

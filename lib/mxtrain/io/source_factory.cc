@@ -52,6 +52,23 @@ void RequireText(const Source& source, const Kwargs& kwargs) {
         path == kwargs.end() ? "data" : path->second, Shortened(EscapedBytes(*bad)));
 }
 
+// Whether the masks are those of the kind's own files. Throws kConfig for parameters of others.
+bool HasOwnMasks(const SourceKind& kind, const TargetsParam& targets) {
+  if (targets.label != TargetsParam::kMask || !targets.targets.empty()) return false;
+  if (!kind.make_masks)
+    Throw(ErrorKind::kConfig,
+          "label = mask: {} has no masks of its own; give the folder of the masks as targets",
+          kind.name);
+  if (!targets.targets_suffix.empty() || !targets.mask_classes.empty() ||
+      !targets.mask_colours.empty() || !targets.mask_ignore.empty()) {
+    Throw(ErrorKind::kConfig,
+          "targets_suffix, mask_classes, mask_colours and mask_ignore are for masks in files of "
+          "their own (targets); those of {} have the names in classes",
+          kind.name);
+  }
+  return true;
+}
+
 }  // namespace
 
 const FieldInfo* SourceKind::Parameter(std::string_view parameter) const {
@@ -104,10 +121,14 @@ std::unique_ptr<Source> MakeSource(std::string_view kind, const Kwargs& kwargs) 
       !(targets.mask_classes.empty() && targets.mask_colours.empty() &&
         targets.mask_ignore.empty()))
     Throw(ErrorKind::kConfig, "mask_classes, mask_colours and mask_ignore need label = mask");
-  const bool unlabelled = targets.label != TargetsParam::kGiven && found->make_unlabelled;
-  std::unique_ptr<Source> whole = unlabelled ? found->make_unlabelled(own) : found->make(own);
+  const bool own_masks = HasOwnMasks(*found, targets);
+  const bool unlabelled =
+      targets.label != TargetsParam::kGiven && !own_masks && found->make_unlabelled;
+  std::unique_ptr<Source> whole = own_masks    ? found->make_masks(own)
+                                  : unlabelled ? found->make_unlabelled(own)
+                                               : found->make(own);
   RequireText(*whole, own);
-  if (targets.label != TargetsParam::kGiven) {
+  if (targets.label != TargetsParam::kGiven && !own_masks) {
     whole = NewImageTargets(std::move(whole), targets, RootOf(own));
   } else if (!targets.targets.empty()) {
     Throw(ErrorKind::kConfig, "targets = '{}' needs label = image or mask", targets.targets);

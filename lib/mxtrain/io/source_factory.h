@@ -38,6 +38,9 @@ struct MXTRAIN_API SourceKind {
   // As `make`, for examples whose labels come from elsewhere (TargetsParam), so that those of this
   // kind need not be there. Null: `make`.
   std::function<std::unique_ptr<Source>(const Kwargs& kwargs)> make_unlabelled;
+  // As `make`, for examples whose label is the class of each pixel, as the files of this kind say
+  // it themselves (label = mask without targets). Null: they do not.
+  std::function<std::unique_ptr<Source>(const Kwargs& kwargs)> make_masks;
   // Throws kConfig as `make` does for the text of one parameter; `owner` begins the message.
   std::function<void(std::string_view name, std::string_view text, std::string_view owner)> check;
 

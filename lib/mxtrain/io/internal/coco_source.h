@@ -26,7 +26,8 @@ struct CocoParam : Parameter<CocoParam> {
         .Default({})
         .Help(
             "names of the classes in the order of their numbers; default: the categories in the "
-            "order of their ids");
+            "order of their ids, of masks after background, the class of pixels without an "
+            "object");
   }
 };
 
