@@ -145,6 +145,9 @@ class Infer final : public Command {
     session::DropRemovedGroups(whole, model.symbol, &places);
     std::shared_ptr<const io::Source> source;
     session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
+    if (!of_arrays_ && !spec.TokenizerText().empty())
+      Throw(ErrorKind::kUsage, "{} is a language model: `mxtrain generate` continues texts with it",
+            model_);
     const std::optional<io::TileOptions> tiles = tiles_.Or(spec.tiles);
     if (!OfWholeImages()) tiled_ = tiles;
     if (of_arrays_) {

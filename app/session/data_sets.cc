@@ -75,6 +75,13 @@ std::optional<int64_t> DataSets::CountClasses() {
     RequirePath(c);
     if (const auto labels = LabelParams(c, config().net.inputs))
       classes = Make(c, *labels)->num_classes();
+  } else if (TakesLengthOfNet(c)) {
+    // The net that says how long examples are is built with this number.
+    RequirePath(c);
+    Kwargs any_length = ParamsOf(false);
+    std::erase_if(any_length, [](const auto& param) { return param.first == "length"; });
+    any_length.emplace_back("length", "1");
+    classes = Make(c, any_length)->num_classes();
   } else if (kind && kind->num_classes > 0 && !std::filesystem::exists(c.path())) {
     classes = kind->num_classes;  // `plan` needs no data
   } else {

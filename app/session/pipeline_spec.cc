@@ -201,6 +201,13 @@ PipelineSpec PipelineSpec::OfInputs(const std::vector<InputInfo>& inputs) const 
   return named ? spec : *this;
 }
 
+std::string PipelineSpec::TokenizerText() const {
+  for (const auto& [key, text] : source_params) {
+    if (key == "tokenizer_text") return text;
+  }
+  return "";
+}
+
 bool PipelineSpec::NamesData() const {
   return !source.empty() && std::any_of(source_params.begin(), source_params.end(),
                                         [](const auto& param) { return param.first == "path"; });

@@ -60,6 +60,8 @@ struct PipelineSpec {
   PipelineSpec OfPrediction() const;
   // For arrays that are what the net reads: without what is done to images.
   PipelineSpec OfArrays() const;
+  // The tokenizer of a model that was trained on text (Tokenizer::ToText); "" for others.
+  std::string TokenizerText() const;
   // Whether it tells where its data is.
   bool NamesData() const;
   // Whether its data is a part of the source, held out in training.

@@ -60,6 +60,12 @@ Kwargs Given(const config::SourceConfig& c) {
 
 }  // namespace
 
+bool TakesLengthOfNet(const config::SourceConfig& c) {
+  const io::SourceKind* const kind = io::Sources().Find(c.source);
+  const std::string given = c.Param("length");
+  return kind && kind->Parameter("length") && (given.empty() || given == "0");
+}
+
 bool IsTable(const config::SourceConfig& c) {
   const io::SourceKind* const kind = io::Sources().Find(c.source);
   return kind && kind->is_table;
@@ -78,9 +84,10 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
   const bool own_classes = label == "given" || HasOwnMasks(c, label);
   if (!classes.empty() && own_classes && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
-  const std::optional<int64_t> length = LengthOf(net);
-  if (length && kind.Parameter("length") && c.Param("length").empty())
+  if (const auto length = LengthOf(net); length && TakesLengthOfNet(c)) {
+    std::erase_if(kwargs, [](const auto& param) { return param.first == "length"; });
     kwargs.emplace_back("length", params::Print(*length));
+  }
   const auto position = [&kind](const auto& param) { return kind.Parameter(param.first); };
   std::stable_sort(kwargs.begin(), kwargs.end(), [&](const auto& one, const auto& other) {
     return position(one) < position(other);

@@ -16,6 +16,8 @@ bool IsTable(const config::SourceConfig& c);
 // Whether the data say the class of each pixel themselves, without files of masks. `label`: what
 // labels are, as SourceConfig::label.
 bool HasOwnMasks(const config::SourceConfig& c, const std::string& label);
+// Whether its examples are lists as long as the net's input, since it does not say how long.
+bool TakesLengthOfNet(const config::SourceConfig& c);
 // In the order of its kind's parameters. `classes`: names that the source must use, in this order,
 // if its kind takes names; empty: those that it finds.
 // `label`: what labels are, as SourceConfig::label.

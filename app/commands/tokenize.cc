@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// mxtrain tokenize TEXT...
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "app/commands/command_list.h"
+#include "app/config/near_file.h"
+#include "app/report/output.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/format.h"
+#include "mxtrain/io/text_files.h"
+#include "mxtrain/text/token_file.h"
+#include "mxtrain/text/train_bpe.h"
+
+namespace mxtrain::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Tokenize final : public Command {
+ public:
+  void Declare(CommandLine& line) override {
+    Arguments arguments =
+        line.Add("tokenize", "turn texts into tokens, and make the tokenizer for it");
+    arguments
+        .Option("texts", &texts_,
+                "text files, each a document, and folders of .txt files; with --verify files of "
+                "tokens")
+        .Required()
+        .Takes("TEXT");
+    arguments
+        .Option("--tokenizer", &tokenizer_,
+                "characters, bytes or words; a tokenizer.json, a file of tokens, or a folder with "
+                "GPT-2's encoder.json and vocab.bpe; default: bytes, or what --train makes")
+        .Takes("NAME");
+    arguments
+        .Option("--train", &train_,
+                "make byte-level BPE of so many tokens of the texts, split as GPT-2 splits them")
+        .Takes("N");
+    arguments.Option("--save", &save_, "write the tokenizer into this file of JSON").Takes("FILE");
+    arguments
+        .Option("--output", &output_,
+                "write the tokens into this file, FILE.tokens; default: only count them")
+        .Takes("FILE");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing files");
+    arguments.Flag("--verify", &verify_, "compare files of tokens with their checksums");
+    arguments.Examples(
+        "  mxtrain tokenize corpus --train 8000 --save tokenizer.json --output corpus.tokens\n  "
+        "mxtrain tokenize more.txt --tokenizer tokenizer.json --output more.tokens\n  mxtrain "
+        "tokenize --verify corpus.tokens");
+  }
+
+  int Run(const CommonFlags& flags, console::Console& /*console*/) override {
+    CheckFlags();
+    if (verify_) return Verify(flags);
+    const std::vector<std::string> files = Files();
+    std::vector<std::string> texts;
+    for (const std::string& file : files) texts.push_back(ReadFile(file));
+    const text::TokenizerPtr tokenizer = TokenizerFor(texts);
+    if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
+    std::optional<text::TokenFileWriter> writer;
+    if (!output_.empty()) writer.emplace(output_, *tokenizer);
+    uint64_t bytes = 0, tokens = 0;
+    text::Ids ids;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      ids.clear();
+      io::EncodeFile(*tokenizer, texts[i], files[i], &ids);
+      bytes += texts[i].size(), tokens += ids.size();
+      if (!writer) continue;
+      writer->Add(ids);
+      writer->EndDocument();
+    }
+    if (writer) writer->Commit();
+    Print(flags, *tokenizer, files.size(), bytes, tokens);
+    return 0;
+  }
+
+ private:
+  void CheckFlags() const {
+    if (verify_) {
+      if (!tokenizer_.empty() || train_ || !save_.empty() || !output_.empty())
+        Throw(ErrorKind::kUsage, "--verify reads files of tokens and writes nothing");
+      return;
+    }
+    if (train_ && !tokenizer_.empty())
+      Throw(ErrorKind::kUsage, "--train makes a tokenizer: remove --tokenizer");
+    if (!output_.empty() && fs::path(output_).extension() != ".tokens")
+      Throw(ErrorKind::kUsage, "--output {}: name a file of tokens FILE.tokens", output_);
+    for (const std::string& file : {save_, output_}) {
+      if (!file.empty() && !overwrite_ && fs::exists(file))
+        Throw(ErrorKind::kUsage, "{} exists; --overwrite replaces it", file);
+    }
+  }
+
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    for (const std::string& path : texts_) {
+      if (!fs::exists(path))
+        Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", path,
+              config::DidYouMeanFile(path));
+      for (std::string& file : io::TextFiles(path)) files.push_back(std::move(file));
+    }
+    return files;
+  }
+
+  text::TokenizerPtr TokenizerFor(const std::vector<std::string>& texts) const {
+    if (!train_) return io::OpenTokenizer(tokenizer_.empty() ? "bytes" : tokenizer_, texts);
+    text::TrainBpeOptions options;
+    options.vocabulary_size = *train_;
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    return text::TrainBpe(views, options);
+  }
+
+  void Print(const CommonFlags& flags, const text::Tokenizer& tokenizer, size_t files,
+             uint64_t bytes, uint64_t tokens) const {
+    const double each = tokens > 0 ? static_cast<double>(bytes) / static_cast<double>(tokens) : 0;
+    if (flags.json) {
+      std::cout << report::JsonText({{"tokenizer", tokenizer.Describe()},
+                                     {"documents", static_cast<int64_t>(files)},
+                                     {"bytes", bytes},
+                                     {"tokens", tokens},
+                                     {"bytes_per_token", each}})
+                << "\n";
+      return;
+    }
+    std::cout << format("{} of {} in {}: {:.3f} bytes each, by {}\n",
+                        Counted(static_cast<int64_t>(tokens), "token"),
+                        Counted(static_cast<int64_t>(bytes), "byte"),
+                        Counted(static_cast<int64_t>(files), "document"), each,
+                        tokenizer.Describe());
+    for (const std::string& file : {save_, output_}) {
+      if (!file.empty()) std::cout << report::ListedName(file) << "\n";
+    }
+  }
+
+  int Verify(const CommonFlags& flags) const {
+    Json list = Json::array();
+    bool damaged = false;
+    for (const std::string& file : texts_) {
+      const std::vector<std::string> damages = text::VerifyTokenFile(file);
+      damaged = damaged || !damages.empty();
+      list.push_back({{"file", file}, {"damages", damages}});
+      if (flags.json) continue;
+      if (damages.empty()) std::cout << report::ListedName(file) << ": as it was written\n";
+      for (const std::string& damage : damages)
+        std::cout << report::ListedName(file) << ": " << report::Printable(damage) << "\n";
+    }
+    if (flags.json) std::cout << report::JsonText({{"files", list}}) << "\n";
+    return damaged ? static_cast<int>(ErrorKind::kData) : 0;
+  }
+
+  std::vector<std::string> texts_;
+  std::string tokenizer_, save_, output_;
+  std::optional<int64_t> train_;
+  bool overwrite_ = false, verify_ = false;
+};
+
+}  // namespace
+
+MXTRAIN_COMMAND(tokenize, list) {
+  list.Add(HelpGroup::kReference, 47, std::make_unique<Tokenize>());
+}
+
+}  // namespace mxtrain::commands

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Text for language models: windows of its tokens, and for each token the next one. Private to io.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mxtrain/base/params.h"
+#include "mxtrain/io/source.h"
+
+namespace mxtrain::io {
+
+struct TextParam : Parameter<TextParam> {
+  std::string path, tokenizer, tokenizer_text;
+  int64_t length, stride;
+  std::vector<double> part;
+  static void Declare(Fields<TextParam>& f) {
+    f.Add("path", &TextParam::path)
+        .IsPath()
+        .Required()
+        .Help("a text file, a folder of .txt files, or tokens that `mxtrain tokenize` wrote");
+    f.Add("tokenizer", &TextParam::tokenizer)
+        .IsPath()
+        .Default("characters")
+        .Help(
+            "characters, bytes, words, a tokenizer.json, or a folder with GPT-2's encoder.json and "
+            "vocab.bpe; characters and words are those of the text at path");
+    f.Add("length", &TextParam::length)
+        .Default(0)
+        .Range(0)
+        .Help("tokens of an example; default: those of the net's input");
+    f.Add("stride", &TextParam::stride)
+        .Default(0)
+        .Range(0)
+        .Help("tokens from where an example begins to where the next does; default: the length");
+    f.Add("part", &TextParam::part)
+        .Default({0, 1})
+        .Help("from where to where the tokens are taken, as fractions of them all: [0, 0.9]");
+    f.Add("tokenizer_text", &TextParam::tokenizer_text)
+        .Internal()
+        .Default("")
+        .Help("the tokenizer of the training data, which other data is read with");
+  }
+};
+
+// Fields: data and label, [length] token ids each; the label is the data one token on. Files of a
+// folder follow each other by their names, with the tokenizer's end of a text between them if it
+// has one. What remains behind the last whole example is left out. Class names are the tokens.
+//
+// Throws kFileSystem for a path that is not there, kData for text that the tokenizer cannot encode
+// or that is shorter than an example, kConfig for parameters that make no sense.
+MXTRAIN_API std::unique_ptr<Source> NewTextSource(const TextParam& param);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/text_files.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/text/token_file.h"
+
+namespace mxtrain::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What characters and words are taken from.
+std::string Joined(std::span<const std::string> texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text;
+  return all;
+}
+
+}  // namespace
+
+bool IsTokenFileName(const std::string& path) {
+  return Lower(fs::path(path).extension().string()) == ".tokens";
+}
+
+std::vector<std::string> TextFiles(const std::string& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return {path};
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
+           path, fs::directory_options::skip_permission_denied, none)) {
+    if (entry.is_regular_file(none) && Lower(entry.path().extension().string()) == ".txt")
+      files.push_back(entry.path().string());
+  }
+  if (files.empty()) Throw(ErrorKind::kData, "{} has no .txt file", path);
+  std::ranges::sort(files);
+  return files;
+}
+
+text::TokenizerPtr OpenTokenizer(const std::string& name, std::span<const std::string> texts) {
+  if (name == "characters") return text::MakeCharacterTokenizer(Joined(texts));
+  if (name == "words") return text::MakeWordTokenizer(Joined(texts), {});
+  if (name == "bytes") return text::MakeByteTokenizer();
+  std::error_code none;
+  if (fs::is_directory(name, none))
+    return text::LoadGpt2Tokenizer(name + "/encoder.json", name + "/vocab.bpe");
+  if (!fs::exists(name, none)) {
+    Throw(ErrorKind::kConfig,
+          "tokenizer = '{}': there is no such file or folder; expected characters, words, bytes, a "
+          "tokenizer.json, or a folder with GPT-2's encoder.json and vocab.bpe",
+          name);
+  }
+  if (IsTokenFileName(name)) return text::TokenFile(name).NewTokenizer();
+  return text::LoadTokenizer(name);
+}
+
+void EncodeFile(const text::Tokenizer& tokenizer, std::string_view text, const std::string& file,
+                text::Ids* ids) {
+  try {
+    tokenizer.Encode(text, {}, ids);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    Throw(ErrorKind::kData, "{}: {}", file, error.what());
+  }
+}
+
+}  // namespace mxtrain::io

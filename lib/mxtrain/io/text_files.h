@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Texts as the source `text` and `mxtrain tokenize` read them.
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mxtrain/base/macros.h"
+#include "mxtrain/text/tokenizer.h"
+
+namespace mxtrain::io {
+
+// The file, or the .txt files of a folder and of those below it, by their paths. Throws kData for a
+// folder without any.
+MXTRAIN_API std::vector<std::string> TextFiles(const std::string& path);
+
+// `name`: characters or words of the texts; bytes; a tokenizer.json, or a file of tokens, whose
+// tokenizer it is; a folder with GPT-2's encoder.json and vocab.bpe. Throws kConfig for a name that
+// is none of these, and what reading the file throws.
+MXTRAIN_API text::TokenizerPtr OpenTokenizer(const std::string& name,
+                                             std::span<const std::string> texts);
+
+// Appends the tokens of a text; errors begin with its file.
+MXTRAIN_API void EncodeFile(const text::Tokenizer& tokenizer, std::string_view text,
+                            const std::string& file, text::Ids* ids);
+
+// Whether a path is named as a file of tokens.
+MXTRAIN_API bool IsTokenFileName(const std::string& path);
+
+}  // namespace mxtrain::io

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/internal/text_source.h"
+
+#include <filesystem>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/format.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/io/source_factory.h"
+#include "mxtrain/io/text_files.h"
+#include "mxtrain/text/token_file.h"
+#include "mxtrain/text/tokenizer.h"
+
+namespace mxtrain::io {
+namespace {
+
+namespace fs = std::filesystem;
+using text::TokenId;
+using text::TokenizerPtr;
+
+constexpr TokenId kMostExact = 1 << 24;  // in float32
+
+TokenizerPtr TokenizerOf(const TextParam& param, std::span<const std::string> texts) {
+  if (param.tokenizer_text.empty()) return OpenTokenizer(param.tokenizer, texts);
+  return text::TokenizerFromText(param.tokenizer_text, "the model's tokenizer");
+}
+
+// Directly in a folder.
+bool HasTextFiles(const std::string& path) {
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, none)) {
+    if (Lower(entry.path().extension().string()) == ".txt") return true;
+  }
+  return false;
+}
+
+struct Tokens {
+  TokenizerPtr tokenizer;
+  std::vector<TokenId> ids;
+};
+
+Tokens ReadTokens(const TextParam& param) {
+  Tokens tokens;
+  if (IsTokenFileName(param.path)) {
+    const text::TokenFile file(param.path);
+    tokens.tokenizer = file.NewTokenizer();
+    if (!param.tokenizer_text.empty() && tokens.tokenizer->ToText() != param.tokenizer_text)
+      Throw(ErrorKind::kData, "the tokens of {} are of another tokenizer than the model's",
+            param.path);
+    tokens.ids.resize(file.tokens());
+    file.Read(0, tokens.ids);
+    return tokens;
+  }
+  const std::vector<std::string> files = TextFiles(param.path);
+  std::vector<std::string> texts;
+  for (const std::string& file : files) texts.push_back(ReadFile(file));
+  tokens.tokenizer = TokenizerOf(param, texts);
+  const std::optional<TokenId> end = tokens.tokenizer->end_of_text();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EncodeFile(*tokens.tokenizer, texts[i], files[i], &tokens.ids);
+    if (end && i + 1 < texts.size()) tokens.ids.push_back(*end);
+  }
+  return tokens;
+}
+
+class TextSource final : public Source {
+ public:
+  TextSource(const TextParam& param, Tokens tokens)
+      : path_(param.path),
+        length_(param.length),
+        stride_(param.stride > 0 ? param.stride : param.length) {
+    const auto all = static_cast<double>(tokens.ids.size());
+    begin_ = static_cast<int64_t>(all * param.part[0]);
+    const auto end = static_cast<int64_t>(all * param.part[1]);
+    if (end - begin_ <= length_) {
+      Throw(ErrorKind::kData, "{}: {} of {} are too few for an example of {} and the next one",
+            path_, Counted(end - begin_, "token"), Counted(std::ssize(tokens.ids), "token"),
+            length_);
+    }
+    size_ = (end - begin_ - 1 - length_) / stride_ + 1;
+    ids_.assign(tokens.ids.begin() + begin_, tokens.ids.begin() + end);
+    for (int64_t id = 0; id < tokens.tokenizer->vocabulary_size(); ++id)
+      tokens_.push_back(NameOf(*tokens.tokenizer, static_cast<TokenId>(id)));
+    const TShape shape{length_};
+    data_ = {{"data", FieldKind::kValues, shape}};
+    label_ = {{"label", FieldKind::kValues, shape}};
+    found_ = {{"tokenizer_text", tokens.tokenizer->ToText()}};
+    notes_.push_back(
+        format("{}: {}, {}", path_, Counted(end - begin_, "token"), tokens.tokenizer->Describe()));
+  }
+
+  int64_t size() const override { return size_; }
+  const std::vector<FieldSpec>& data_fields() const override { return data_; }
+  const std::vector<FieldSpec>& label_fields() const override { return label_; }
+  void Read(int64_t index, Sample* sample) const override {
+    sample->data.resize(1);
+    sample->labels.resize(1);
+    const std::span all(ids_);
+    const auto first = static_cast<size_t>(index * stride_), length = static_cast<size_t>(length_);
+    sample->data[0].values = all.subspan(first, length);
+    sample->labels[0].values = all.subspan(first + 1, length);
+  }
+  std::string Name(int64_t index) const override {
+    return format("{}, token {}", path_, begin_ + index * stride_);
+  }
+  std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
+  const std::vector<std::string>& class_names() const override { return tokens_; }
+
+ private:
+  // An id that no token has is named by its number.
+  static std::string NameOf(const text::Tokenizer& tokenizer, TokenId id) {
+    try {
+      return tokenizer.TokenOf(id);
+    } catch (const Error&) {
+      return std::to_string(id);
+    }
+  }
+
+  const std::string path_;
+  const int64_t length_, stride_;
+  int64_t begin_ = 0, size_ = 0;  // begin_: among all tokens of the files
+  std::vector<float> ids_;
+  std::vector<std::string> tokens_;
+  std::vector<FieldSpec> data_, label_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> NewTextSource(const TextParam& param) {
+  const std::vector<double>& part = param.part;
+  if (part.size() != 2 || !(part[0] >= 0 && part[0] < part[1] && part[1] <= 1)) {
+    Throw(ErrorKind::kConfig, "part = '{}': expected from where to where, as fractions: [0, 0.9]",
+          params::Print(part));
+  }
+  if (param.length == 0)
+    Throw(ErrorKind::kConfig, "length = '0': an example needs at least one token");
+  Tokens tokens = ReadTokens(param);
+  if (tokens.tokenizer->vocabulary_size() > int64_t{kMostExact}) {
+    Throw(ErrorKind::kData, "a vocabulary of {} is too large: ids up to {} are exact in float32",
+          tokens.tokenizer->vocabulary_size(), kMostExact);
+  }
+  return std::make_unique<TextSource>(param, std::move(tokens));
+}
+
+MXTRAIN_SOURCE(text_source, sources) {
+  SourceKind kind = SourceKindOf<TextParam, NewTextSource>(
+      "text", "text, or its tokens, to learn which token comes next");
+  kind.carried = {"tokenizer_text"};
+  kind.recognize = [](const std::string& path) -> std::optional<Recognition> {
+    std::error_code none;
+    if (!fs::exists(path, none)) return std::nullopt;
+    const bool tokens = IsTokenFileName(path) && fs::is_regular_file(path, none);
+    const bool text = Lower(fs::path(path).extension().string()) == ".txt";  // or a list of images
+    if (!tokens && !text && !HasTextFiles(path)) return std::nullopt;
+    return Recognition{tokens, {{"path", path}}};
+  };
+  sources.Add(std::move(kind));
+}
+
+}  // namespace mxtrain::io
