@@ -81,9 +81,9 @@ expect 0 init flat --output net.yaml --net mobilenet_v2
 holds "a decoder" grep -q 'decoder: pyramid' net.yaml
 expect 0 check net.yaml
 for decoder in deeplab unet; do
-  expect 0 train net.yaml net.decoder=$decoder --out decoded -q train.max_steps=2 train.epochs=1
-  holds "$decoder adds no layers of its own" grep -q "name: decoder_aspp\|name: decoder2," decoded/config.yaml
-  expect 0 eval decoded
+  expect 0 train net.yaml net.decoder=$decoder --out $decoder -q train.max_steps=2 train.epochs=1
+  holds "$decoder adds no layers of its own" grep -q "name: decoder_aspp\|name: decoder2," $decoder/config.yaml
+  expect 0 eval $decoder
 done
 expect 2 init flat --output no.yaml --net mobilenet_v2 --head-only
 expect 0 init shapes/train --task classification --output -
