@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "mxtrain/base/macros.h"
 #include "mxtrain/text/internal/id_map.h"
 #include "mxtrain/text/internal/vocabulary.h"
 
@@ -39,7 +40,7 @@ struct BpeScratch {
   std::vector<Candidate> heap;
 };
 
-class BpeModel {
+class MXTRAIN_API BpeModel {
  public:
   // `merges`: pairs of ids, ordered by rank, with the id of what they make.
   struct Merge {

@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "mxtrain/base/macros.h"
+
 namespace mxtrain::text {
 
-uint32_t CharacterOfByte(unsigned char byte);
+MXTRAIN_API uint32_t CharacterOfByte(unsigned char byte);
 // "Ġthe" of " the".
 std::string VisibleBytes(std::string_view bytes);
 // The bytes of such a text; nothing if it has another character.
-std::optional<std::string> BytesOfVisible(std::string_view token);
+MXTRAIN_API std::optional<std::string> BytesOfVisible(std::string_view token);
 
 }  // namespace mxtrain::text

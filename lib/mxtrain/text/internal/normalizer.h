@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "mxtrain/base/macros.h"
 #include "mxtrain/text/internal/json_node.h"
 
 namespace mxtrain::text {
 
 // A sequence of steps; none leaves text as it is. Any thread may use it.
-class Normalizer {
+class MXTRAIN_API Normalizer {
  public:
   Normalizer() = default;
   // Of the value of "normalizer". Throws kData for a kind that is not covered, by its name.

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mxtrain/base/macros.h"
 #include "mxtrain/text/internal/json_node.h"
 
 namespace mxtrain::text {
@@ -16,7 +17,7 @@ class PieceSink {
 };
 
 // Immutable: any thread may split.
-class PreTokenizer {
+class MXTRAIN_API PreTokenizer {
  public:
   class Step {
    public:

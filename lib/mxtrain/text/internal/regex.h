@@ -7,10 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "mxtrain/base/macros.h"
+
 namespace mxtrain::text {
 
 // Immutable: any thread may match.
-class Regex {
+class MXTRAIN_API Regex {
  public:
   // In PCRE2's own syntax (onig_pattern.h translates from Oniguruma's); `^` and `$` match at each
   // line. Throws kData, the reason alone, for a pattern that is wrong or can match the empty text.
@@ -22,7 +24,7 @@ class Regex {
     size_t begin = 0, end = 0;  // bytes; none if begin == end
   };
   // Searches one text from left to right; serves one thread.
-  class Search {
+  class MXTRAIN_API Search {
    public:
     Search(const Regex& regex, std::string_view text) : regex_(regex), text_(text) {}
     // The next match that does not overlap those before. Throws kData if it takes more steps or

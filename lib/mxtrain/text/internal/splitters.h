@@ -8,21 +8,23 @@
 #include <optional>
 #include <string_view>
 
+#include "mxtrain/base/macros.h"
+
 namespace mxtrain::text {
 
 enum class KnownPattern { kGpt2, kCl100k, kCl100kSingleDigits };
 
 // As tokenizer.json writes them.
-std::string_view PatternOf(KnownPattern pattern);
-std::optional<KnownPattern> KnownPatternOf(std::string_view pattern);
+MXTRAIN_API std::string_view PatternOf(KnownPattern pattern);
+MXTRAIN_API std::optional<KnownPattern> KnownPatternOf(std::string_view pattern);
 
 // Of a code point: what the patterns tell apart. A character is of one class.
 enum class SplitClass : uint8_t { kOther, kLetter, kNumber, kSpace };
 SplitClass SplitClassOf(uint32_t code_point);
 
 // The bytes of the first piece of valid text that is not empty.
-size_t FirstGpt2Piece(std::string_view text);
+MXTRAIN_API size_t FirstGpt2Piece(std::string_view text);
 size_t FirstCl100kPiece(std::string_view text, int most_digits);
-size_t FirstPiece(KnownPattern pattern, std::string_view text);
+MXTRAIN_API size_t FirstPiece(KnownPattern pattern, std::string_view text);
 
 }  // namespace mxtrain::text

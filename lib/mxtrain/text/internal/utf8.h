@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "mxtrain/base/macros.h"
+
 namespace mxtrain::text {
 
 inline constexpr uint32_t kReplacement = 0xfffd;
@@ -18,18 +20,18 @@ struct CodePoint {
 
 // The code point at the beginning of a text that is not empty. An invalid one has the bytes of the
 // maximal part that could begin a code point (Unicode 3.9, "U+FFFD substitution"), at least one.
-CodePoint DecodeMultibyte(std::string_view text);
+MXTRAIN_API CodePoint DecodeMultibyte(std::string_view text);
 inline CodePoint DecodeCodePoint(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {lead, 1, true};
   return DecodeMultibyte(text);
 }
 
-void AppendCodePoint(uint32_t code_point, std::string* text);
-std::string TextOfCodePoint(uint32_t code_point);
+MXTRAIN_API void AppendCodePoint(uint32_t code_point, std::string* text);
+MXTRAIN_API std::string TextOfCodePoint(uint32_t code_point);
 
 // With U+FFFD for each maximal invalid part.
-std::string WithReplacements(std::string_view text);
+MXTRAIN_API std::string WithReplacements(std::string_view text);
 // The same without a copy of valid text: a view of `text`, or of *buffer.
 std::string_view ValidText(std::string_view text, std::string* buffer);
 

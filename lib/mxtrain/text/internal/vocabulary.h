@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "mxtrain/base/macros.h"
 #include "mxtrain/text/tokenizer.h"
 
 namespace mxtrain::text {
@@ -16,7 +17,7 @@ namespace mxtrain::text {
 // Ids beyond would make a small file take much memory.
 inline constexpr uint64_t kMostIds = uint64_t{1} << 22;
 
-class Vocabulary {
+class MXTRAIN_API Vocabulary {
  public:
   Vocabulary() = default;
   // Each token and each id once (kData otherwise, a sentence without the file); ids below kMostIds.
