@@ -35,10 +35,17 @@ seed: 2
 net:
   input: [3, 32, 32]
   layers:
-    - Convolution: {num_filter: 12, kernel: 3, pad: 1}
+    - Convolution: {num_filter: 12, kernel: 3, pad: 1, no_bias: true}
+    - BatchNorm: {fix_gamma: false}
+    - Activation: {name: fine, act_type: relu}
+    - Convolution: {num_filter: 24, kernel: 3, pad: 1, stride: 2, no_bias: true}
+    - BatchNorm: {fix_gamma: false}
     - Activation: {act_type: relu}
-    - Convolution: {num_filter: 12, kernel: 3, pad: 2, dilate: 2}
+    - Convolution: {num_filter: 24, kernel: 3, pad: 4, dilate: 4, no_bias: true}
+    - BatchNorm: {fix_gamma: false}
     - Activation: {act_type: relu}
+    - UpSampling: {name: up, scale: 2, sample_type: nearest}
+    - Concat: {inputs: [up, fine]}
     - Convolution: {num_filter: "${classes}", kernel: 1}
     - SoftmaxOutput: {name: pixels, multi_output: true, use_ignore: true, normalization: valid}
 data:
@@ -54,7 +61,7 @@ data:
     source: coco
     path: data/annotations/instances_val.json
     transforms: [{resize: [32, 32]}, {normalize: {mean: 0.5, std: 0.25}}]
-train: {epochs: 4, optimizer: {name: adam, lr: 0.01}, metrics: [mean_iou, {name: accuracy, ignore_label: -1}]}
+train: {epochs: 12, optimizer: {name: adam, lr: 0.01}, metrics: [mean_iou, {name: accuracy, ignore_label: -1}]}
 END
 expect 0 check masks.yaml
 prints "label 'pixels_label' is [32,32]"
@@ -110,7 +117,7 @@ coco train polygons 2 >data/resized.json
 expect 9 check masks.yaml data.train.path=data/resized.json
 says "was it resized after it was annotated?"
 sed 's/"categories": \[/&{"id": 4, "name": "star"}, /' data/annotations/instances_train.json >data/star.json
-expect 9 check masks.yaml data.train.path=data/star.json data.val=null
+expect 9 check masks.yaml data.train.path=data/star.json
 says "data.train: no pixel of class 'star' in the masks"
 sed 's/"images": \[/&{"id": 999, "file_name": "000001.jpg"}, /' data/annotations/instances_train.json >data/empty.json
 expect 9 check masks.yaml data.train.path=data/empty.json data.train.root=data/val
@@ -121,7 +128,7 @@ expect 3 check masks.yaml 'data.train.mask_classes=[background, disc, ring]'
 says "those of coco have the names in classes"
 expect 4 train masks.yaml --out no 'data.train.classes=[background, disc]'
 says "the category 'ring' is not one of the 2 classes (background, disc)"
-expect 2 eval run shapes/val/images
+expect 3 eval run data/val
 says "image_folder has no masks of its own"
 
 finish

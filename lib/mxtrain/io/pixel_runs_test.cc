@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Polygons and counts of COCO as pixels. tests/reference/check_coco_masks.py compares many more
-// with pycocotools, from which the pictures here come.
+// with pycocotools, from which the drawings here come.
 #include "mxtrain/io/internal/pixel_runs.h"
 
 #include <doctest/doctest.h>
@@ -134,7 +134,7 @@ TEST_CASE("polygons: the crossings of edges are those of their lines of points")
 
 TEST_CASE("polygons of many edges need no more memory than their image") {
   std::vector<GridCorner> corners;
-  for (int i = 0; i < 100'001; ++i) corners.push_back({i % 2 * 10, 0});
+  for (int i = 0; i < 100'000; ++i) corners.push_back({i % 2 * 10, 0});
   corners.push_back({10, 10});
   corners.push_back({0, 10});
   PixelRuns runs;
