@@ -341,7 +341,7 @@ class Eval final : public Command {
     if (IsConfiguration(data_)) {
       session::Session session({data_, overrides_, {}}, session::WithoutAutoGpu(flags),
                                console.log());
-      session.KeepDraw(model.info.pipeline);
+      session.KeepFindings(model.info.pipeline);
       std::shared_ptr<const io::Source> source = session.EvaluationSource();
       root_ = session.RootOf(session.OpenSource(true) != nullptr);
       return source;

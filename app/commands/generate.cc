@@ -51,8 +51,6 @@ class Generate final : public Command {
                 "one, ends it anyway")
         .Takes("TEXT")
         .Repeats();
-    arguments.Option("--seed", &seed_, "of the random draws: the same seed gives the same text")
-        .ShowsDefault();
     arguments.Examples(
         "  mxtrain generate runs/latest --prompt \"ROMEO:\"\n  mxtrain generate runs/latest "
         "--temperature 0.8 --top-k 200 --max-tokens 500 --seed 7");
@@ -61,6 +59,9 @@ class Generate final : public Command {
   int Run(const CommonFlags& flags, console::Console& console) override {
     if (!prompt_.empty() && !prompt_file_.empty())
       Throw(ErrorKind::kUsage, "--prompt and --prompt-file: give one of them");
+    if (std::ranges::count(stops_, "") > 0)
+      Throw(ErrorKind::kUsage, "--stop: a text of no characters is everywhere");
+    sampling_.seed = flags.seed.value_or(0);
     auto [runtime, model, only_batch, unread] =
         inference::OpenModel(flags, model_, {}, console.log());
     inference::RemoveLabels(runtime->operators(), &model, console.logger());
@@ -102,16 +103,18 @@ class Generate final : public Command {
                        text::Ids* ids, const std::string& shown) const {
     const bool prints = !shown.empty();
     if (prints) std::cout << shown << std::flush;
-    inference::TokenSampler sampler(
-        {sampling_.temperature, sampling_.top_k, sampling_.top_p, static_cast<uint64_t>(seed_)});
-    const size_t prompted = ids->size();
+    inference::TokenSampler sampler(sampling_);
+    const std::vector<text::TokenId> unused = UnusedIds(tokenizer);
+    const std::string before = tokenizer.Decode(*ids);
     std::string text;
     size_t printed = 0;
     for (int64_t k = 0; k < max_tokens_ && StopFlag() == 0; ++k) {
-      const auto next = static_cast<text::TokenId>(sampler.Draw(generator->After(*ids), k));
+      const std::span<float> probabilities = generator->After(*ids);
+      for (const text::TokenId id : unused) probabilities[id] = 0;
+      const auto next = static_cast<text::TokenId>(sampler.Draw(probabilities, k));
       if (next == tokenizer.end_of_text()) break;
       ids->push_back(next);
-      text = tokenizer.Decode(std::span(*ids).subspan(prompted));
+      text = tokenizer.Decode(*ids).substr(before.size());  // as it follows the prompt
       const size_t end = StopIn(text);
       if (end != std::string::npos) {
         text.resize(end);
@@ -123,6 +126,19 @@ class Generate final : public Command {
     }
     if (prints) std::cout << text.substr(std::min(printed, text.size())) << "\n";
     return text;
+  }
+
+  // Ids that no token has, where a vocabulary has gaps.
+  static std::vector<text::TokenId> UnusedIds(const text::Tokenizer& tokenizer) {
+    std::vector<text::TokenId> unused;
+    for (int64_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
+      try {
+        tokenizer.TokenOf(static_cast<text::TokenId>(id));
+      } catch (const Error&) {
+        unused.push_back(static_cast<text::TokenId>(id));
+      }
+    }
+    return unused;
   }
 
   // Where the first stop begins.
@@ -156,7 +172,7 @@ class Generate final : public Command {
   std::string model_, prompt_, prompt_file_;
   std::vector<std::string> stops_;
   inference::SamplingOptions sampling_;
-  int64_t max_tokens_ = 200, seed_ = 0;
+  int64_t max_tokens_ = 200;
 };
 
 }  // namespace

@@ -151,7 +151,7 @@ ModelInfo RunStart::Before(session::Session* session) {
                                  flags_.resume_from.empty() ? "the run" : flags_.resume_from);
     if (flags_.resume && !flags_.extend) CountEpochs(session);
   }
-  session->KeepDraw(before.pipeline);
+  session->KeepFindings(before.pipeline);
   return before;
 }
 

@@ -69,6 +69,11 @@ class Tokenize final : public Command {
       ids.clear();
       io::EncodeFile(*tokenizer, texts[i], files[i], &ids);
       bytes += texts[i].size(), tokens += ids.size();
+      // As the source `text` reads the files of a folder.
+      if (const auto end = tokenizer->end_of_text(); end && i + 1 < texts.size()) {
+        ids.push_back(*end);
+        ++tokens;
+      }
       if (!writer) continue;
       writer->Add(ids);
       writer->EndDocument();
@@ -101,6 +106,9 @@ class Tokenize final : public Command {
       if (!fs::exists(path))
         Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", path,
               config::DidYouMeanFile(path));
+      if (io::IsTokenFileName(path))
+        Throw(ErrorKind::kUsage, "{} holds tokens already; --verify compares it with its checksums",
+              path);
       for (std::string& file : io::TextFiles(path)) files.push_back(std::move(file));
     }
     return files;

@@ -55,8 +55,11 @@ std::string Next(const config::Config& config, const report::RunFolder& folder,
                  const TrainResult& r) {
   const std::string path = report::QuoteShell(folder.path());
   const std::string again = ContinueCommand(folder);
-  const std::string use = format("next: mxtrain eval {0}{1}, or mxtrain infer {0} INPUT{1}", path,
-                                 session::PluginFlags(config.plugins));
+  const std::string flags = session::PluginFlags(config.plugins);
+  const std::string predict = config.task == "language_model"
+                                  ? format("mxtrain generate {}{} --prompt TEXT", path, flags)
+                                  : format("mxtrain infer {} INPUT{}", path, flags);
+  const std::string use = format("next: mxtrain eval {}{}, or {}", path, flags, predict);
   switch (r.end) {
     case RunEnd::kStopped:
       return format("stopped and saved after {} of {} steps; to continue: {}", r.steps,

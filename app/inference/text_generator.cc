@@ -52,7 +52,7 @@ TextGenerator::TextGenerator(Runtime& runtime, const Model& model, int64_t token
   next_.resize(static_cast<size_t>(tokens));
 }
 
-std::span<const float> TextGenerator::After(std::span<const text::TokenId> tokens) {
+std::span<float> TextGenerator::After(std::span<const text::TokenId> tokens) {
   const auto seen = std::min(tokens.size(), ids_.size());
   std::ranges::fill(ids_, 0.0F);
   std::ranges::copy(tokens.last(seen), ids_.begin());

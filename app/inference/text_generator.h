@@ -28,7 +28,7 @@ class TextGenerator {
   int64_t length() const { return length_; }  // tokens that the net sees
   // Of the token after these, at least one; the net sees the last `length`. Valid until the next
   // call.
-  std::span<const float> After(std::span<const text::TokenId> tokens);
+  std::span<float> After(std::span<const text::TokenId> tokens);
 
  private:
   int64_t length_ = 0;

@@ -76,12 +76,9 @@ std::optional<int64_t> DataSets::CountClasses() {
     if (const auto labels = LabelParams(c, config().net.inputs))
       classes = Make(c, *labels)->num_classes();
   } else if (TakesLengthOfNet(c)) {
-    // The net that says how long examples are is built with this number.
+    // The net that says how long examples are is built with this number: they are opened anew.
     RequirePath(c);
-    Kwargs any_length = ParamsOf(false);
-    std::erase_if(any_length, [](const auto& param) { return param.first == "length"; });
-    any_length.emplace_back("length", "1");
-    classes = Make(c, any_length)->num_classes();
+    classes = Make(c, ParamsOf(false))->num_classes();
   } else if (kind && kind->num_classes > 0 && !std::filesystem::exists(c.path())) {
     classes = kind->num_classes;  // `plan` needs no data
   } else {
@@ -91,9 +88,11 @@ std::optional<int64_t> DataSets::CountClasses() {
   return classes > 0 ? std::optional(classes) : std::nullopt;
 }
 
-// Checkpoints of older versions do not name it.
-void DataSets::KeepDraw(const std::string& pipeline) {
-  const Kwargs params = PipelineSpec::FromJson(pipeline).source_params;
+// Checkpoints of older versions do not name how validation data was drawn.
+void DataSets::KeepFindings(const std::string& pipeline) {
+  const PipelineSpec spec = PipelineSpec::FromJson(pipeline);
+  const Kwargs& params = spec.source_params;
+  Carry(params, spec.source, &kept_);
   const auto named = [&params](std::string_view name) {
     return std::find_if(params.begin(), params.end(),
                         [name](const auto& param) { return param.first == name; });
@@ -117,7 +116,8 @@ Kwargs DataSets::ParamsOf(bool validation) const {
   const std::string& label = c.label.empty() ? config().data.train.label : c.label;
   Kwargs kwargs = SourceParams(c, session_.net, class_names_, label);
   if (validation && !HasOwnMasks(c, label)) InheritTargets(config().data.train, &kwargs);
-  if (training_) Carry(training_->found(), c.source, &kwargs);
+  if (!kept_.empty() || training_)
+    Carry(kept_.empty() ? training_->found() : kept_, c.source, &kwargs);
   if (IsTable(ConfigOf(validation)))
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;

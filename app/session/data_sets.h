@@ -31,9 +31,9 @@ class DataSets {
   // its first label of words. Nothing if the training set, which must exist, names none.
   std::optional<int64_t> CountClasses();
 
-  // A run that is resumed keeps the way that its validation data were drawn in. `pipeline`: of its
-  // checkpoint. Before Open.
-  void KeepDraw(const std::string& pipeline);
+  // Data for a model that exists, resumed or evaluated: how its validation data was drawn, and what
+  // was found in its training data (SourceKind::carried), as its pipeline says. Before Open.
+  void KeepFindings(const std::string& pipeline);
 
   // Whether validation data is a part of the training set.
   bool HoldsOut() const;
@@ -57,6 +57,7 @@ class DataSets {
   std::shared_ptr<const io::Source> training_, validation_;
   std::vector<std::string> class_names_;
   std::string draw_ = "file";  // of held-out data, as HoldoutParam names it
+  Kwargs kept_;                // what was found in the training data of a model that exists
   Kwargs table_params_;        // for sources of tables: format and statistics of the training set
 };
 

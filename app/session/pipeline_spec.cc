@@ -123,6 +123,7 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
     const bool given = std::any_of(kwargs.begin(), kwargs.end(), [&name = key](const auto& param) {
       return param.first == name;
     });
+    if (std::ranges::count(kind.of_own_data, key) > 0) continue;
     const bool carried = std::ranges::count(kind.carried, key) > 0;
     if (field && (!field->internal || carried) && field->type != "path" && !given)
       kwargs.emplace_back(key, value);

@@ -36,7 +36,7 @@ class Session {
   void CountEpochsFrom(int64_t first_epoch);
   // The held-out examples of a resumed run are drawn as before. `pipeline`: of its checkpoint. Call
   // before BuildNet.
-  void KeepDraw(const std::string& pipeline) { sets_.KeepDraw(pipeline); }
+  void KeepFindings(const std::string& pipeline) { sets_.KeepFindings(pipeline); }
   // Builds the net; reads the data only if the net uses ${classes}, or train.class_weights or
   // `data.batch_size: auto` depend on it. Checks shapes for one batch. Resolves `batch_size: auto`:
   // to `resumed_batch`, that of the resumed run, if it is not 0.

@@ -84,9 +84,11 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
   const bool own_classes = label == "given" || HasOwnMasks(c, label);
   if (!classes.empty() && own_classes && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
-  if (const auto length = LengthOf(net); length && TakesLengthOfNet(c)) {
+  if (TakesLengthOfNet(c)) {
     std::erase_if(kwargs, [](const auto& param) { return param.first == "length"; });
-    kwargs.emplace_back("length", params::Print(*length));
+    // Before there is a net any will do, to count classes.
+    const std::optional<int64_t> length = net.inputs.empty() ? 1 : LengthOf(net);
+    if (length) kwargs.emplace_back("length", params::Print(*length));
   }
   const auto position = [&kind](const auto& param) { return kind.Parameter(param.first); };
   std::stable_sort(kwargs.begin(), kwargs.end(), [&](const auto& one, const auto& other) {

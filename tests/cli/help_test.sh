@@ -8,7 +8,7 @@ commands=$("$program" --help | sed -n '/^Subcommands:/,$p' | awk '/^  [a-z]/ {pr
 holds "no commands found in --help" test "$(echo "$commands" | wc -w)" -ge 12
 
 # --- commands in the order of their use, before topics and codes
-holds "--help does not begin with the commands of every day" test "$(head -6 <<<"$commands" | xargs)" = "init check train eval infer export"
+holds "--help does not begin with the commands of every day" test "$(head -7 <<<"$commands" | xargs)" = "init check train eval infer generate export"
 expect 0 help
 holds "help lists other commands" test "$(sed -n '2,/^$/p' stdout | awk 'NF {print $1}')" = "$commands"
 

@@ -3,6 +3,7 @@
 #include "app/tasks/language_model/text_report.h"
 #include "app/tasks/language_model/token_scores.h"
 #include "app/tasks/task_list.h"
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::tasks {
@@ -44,6 +45,15 @@ MXTRAIN_TASK(language_model_task, tasks) {
   kind.help = "the next token of a text";
   kind.by_name_only = true;
   kind.open = [](const Head& head) -> std::unique_ptr<Task> {
+    const TShape& shape = head.shape;
+    if (head.gives_classes() && shape.known() && shape.ndim() == 3 && shape[1] == shape[2] &&
+        head.label_shape == TShape{shape[0], shape[1]}) {
+      Throw(
+          ErrorKind::kConfig,
+          "'{}' gives {}: with as many tokens as an example is long, which axis is that of tokens "
+          "cannot be told; use another length",
+          head.name, shape.ToString());
+    }
     const auto layout =
         head.gives_classes() ? TokenLayoutOf(head.shape, head.label_shape) : std::nullopt;
     return layout ? std::make_unique<LanguageModelTask>(head, *layout) : nullptr;

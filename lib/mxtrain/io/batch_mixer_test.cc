@@ -256,7 +256,7 @@ TEST_CASE("what cannot be mixed is rejected") {
   CHECK(why_not({{"mixup", "1"}}) ==
         "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
   CHECK(why_not({{"cutmix", "1"}, {"soft_labels", "3"}, {"mode", "evaluation"}}) ==
-        "mixup and cutmix are for training");
+        "mixup, cutmix and mosaic are for training");
   CHECK(why_not({{"balanced", "True"}}) == "balanced: set shuffle too");
 }
 

@@ -50,7 +50,7 @@ text::TokenizerPtr OpenTokenizer(const std::string& name, std::span<const std::s
     return text::LoadGpt2Tokenizer(name + "/encoder.json", name + "/vocab.bpe");
   if (!fs::exists(name, none)) {
     Throw(ErrorKind::kConfig,
-          "tokenizer = '{}': there is no such file or folder; expected characters, words, bytes, a "
+          "tokenizer '{}': there is no such file or folder; expected characters, words, bytes, a "
           "tokenizer.json, or a folder with GPT-2's encoder.json and vocab.bpe",
           name);
   }

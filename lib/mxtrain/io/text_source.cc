@@ -22,8 +22,11 @@ using text::TokenizerPtr;
 constexpr TokenId kMostExact = 1 << 24;  // in float32
 
 TokenizerPtr TokenizerOf(const TextParam& param, std::span<const std::string> texts) {
-  if (param.tokenizer_text.empty()) return OpenTokenizer(param.tokenizer, texts);
-  return text::TokenizerFromText(param.tokenizer_text, "the model's tokenizer");
+  static constexpr const char* kNames[] = {"characters", "words", "bytes"};  // of TextParam::Kind
+  if (!param.tokenizer_text.empty())
+    return text::TokenizerFromText(param.tokenizer_text, "the model's tokenizer");
+  return OpenTokenizer(
+      param.tokenizer_file.empty() ? kNames[param.tokenizer] : param.tokenizer_file, texts);
 }
 
 // Directly in a folder.
@@ -38,6 +41,7 @@ bool HasTextFiles(const std::string& path) {
 struct Tokens {
   TokenizerPtr tokenizer;
   std::vector<TokenId> ids;
+  std::vector<std::string> invalid;  // files that are not UTF-8
 };
 
 Tokens ReadTokens(const TextParam& param) {
@@ -48,6 +52,8 @@ Tokens ReadTokens(const TextParam& param) {
     if (!param.tokenizer_text.empty() && tokens.tokenizer->ToText() != param.tokenizer_text)
       Throw(ErrorKind::kData, "the tokens of {} are of another tokenizer than the model's",
             param.path);
+    const std::vector<std::string> damages = file.Verify();
+    if (!damages.empty()) Throw(ErrorKind::kData, "{}: {}", param.path, damages[0]);
     tokens.ids.resize(file.tokens());
     file.Read(0, tokens.ids);
     return tokens;
@@ -56,6 +62,9 @@ Tokens ReadTokens(const TextParam& param) {
   std::vector<std::string> texts;
   for (const std::string& file : files) texts.push_back(ReadFile(file));
   tokens.tokenizer = TokenizerOf(param, texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (!IsUtf8(texts[i])) tokens.invalid.push_back(files[i]);
+  }
   const std::optional<TokenId> end = tokens.tokenizer->end_of_text();
   for (size_t i = 0; i < texts.size(); ++i) {
     EncodeFile(*tokens.tokenizer, texts[i], files[i], &tokens.ids);
@@ -86,6 +95,13 @@ class TextSource final : public Source {
     data_ = {{"data", FieldKind::kValues, shape}};
     label_ = {{"label", FieldKind::kValues, shape}};
     found_ = {{"tokenizer_text", tokens.tokenizer->ToText()}};
+    if (!tokens.invalid.empty()) {
+      warnings_.push_back(
+          format("{} not UTF-8 (first: {}); what is invalid there is read as bytes or as U+FFFD",
+                 tokens.invalid.size() == 1 ? "a text is"
+                                            : Counted(std::ssize(tokens.invalid), "text") + " are",
+                 tokens.invalid[0]));
+    }
     notes_.push_back(
         format("{}: {}, {}", path_, Counted(end - begin_, "token"), tokens.tokenizer->Describe()));
   }
@@ -108,13 +124,18 @@ class TextSource final : public Source {
   const std::vector<std::string>& class_names() const override { return tokens_; }
 
  private:
-  // An id that no token has is named by its number.
+  // As text, which a name of a class must be; an id that no token has is named by its number.
   static std::string NameOf(const text::Tokenizer& tokenizer, TokenId id) {
+    std::string token;
     try {
-      return tokenizer.TokenOf(id);
+      token = tokenizer.TokenOf(id);
     } catch (const Error&) {
       return std::to_string(id);
     }
+    if (IsUtf8(token)) return token;
+    std::string bytes;
+    for (const char byte : token) bytes += format("<0x{:02X}>", static_cast<unsigned char>(byte));
+    return bytes;
   }
 
   const std::string path_;
@@ -147,6 +168,7 @@ MXTRAIN_SOURCE(text_source, sources) {
   SourceKind kind = SourceKindOf<TextParam, NewTextSource>(
       "text", "text, or its tokens, to learn which token comes next");
   kind.carried = {"tokenizer_text"};
+  kind.of_own_data = {"part"};
   kind.recognize = [](const std::string& path) -> std::optional<Recognition> {
     std::error_code none;
     if (!fs::exists(path, none)) return std::nullopt;

@@ -11,7 +11,9 @@
 namespace mxtrain::io {
 
 struct TextParam : Parameter<TextParam> {
-  std::string path, tokenizer, tokenizer_text;
+  enum Kind { kCharacters, kWords, kBytes };
+  std::string path, tokenizer_file, tokenizer_text;
+  int tokenizer;
   int64_t length, stride;
   std::vector<double> part;
   static void Declare(Fields<TextParam>& f) {
@@ -20,11 +22,15 @@ struct TextParam : Parameter<TextParam> {
         .Required()
         .Help("a text file, a folder of .txt files, or tokens that `mxtrain tokenize` wrote");
     f.Add("tokenizer", &TextParam::tokenizer)
+        .Enum({{"characters", kCharacters}, {"words", kWords}, {"bytes", kBytes}})
+        .Default(kCharacters)
+        .Help("what a token is; characters and words are those of the text at path");
+    f.Add("tokenizer_file", &TextParam::tokenizer_file)
         .IsPath()
-        .Default("characters")
+        .Default("")
         .Help(
-            "characters, bytes, words, a tokenizer.json, or a folder with GPT-2's encoder.json and "
-            "vocab.bpe; characters and words are those of the text at path");
+            "instead of tokenizer: a tokenizer.json, or a folder with GPT-2's encoder.json and "
+            "vocab.bpe");
     f.Add("length", &TextParam::length)
         .Default(0)
         .Range(0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Iterates over the class scores of a batch. Private to this module.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -30,23 +31,30 @@ inline int64_t RankOf(const Scores& scores, int64_t j) {
 }
 
 // Calls f(scores, class) for each position of the first `count` rows, except labels equal to
-// `ignore`; returns the number of calls. `pred`: (N, classes, spatial...). `label`: one class index
-// per position, or scores of pred's shape.
+// `ignore`; returns the number of calls. `pred`: (N, classes, spatial...), or (N, spatial...,
+// classes) if the label fits that alone. `label`: one class index per position, or scores of pred's
+// shape.
 template <typename F>
 int64_t ForEachPosition(const std::string& metric, const TBlob& label, const TBlob& pred,
                         int64_t count, const std::optional<int>& ignore, F&& f) {
   const TShape& shape = pred.shape;
   const bool scored = label.shape == shape;
-  if (shape.ndim() < 2 || shape[1] < 2 ||
-      (!scored && label.shape.Size() != shape[0] * shape.Product(2, shape.ndim()))) {
+  const bool first = shape.ndim() >= 2 && shape[1] >= 2 &&
+                     (scored || label.shape.Size() == shape[0] * shape.Product(2, shape.ndim()));
+  const bool last = !first && shape.ndim() > 2 && shape[shape.ndim() - 1] >= 2 &&
+                    label.shape.ndim() == shape.ndim() - 1 &&
+                    std::equal(label.shape.begin(), label.shape.end(), shape.begin());
+  if (!first && !last) {
     Throw(ErrorKind::kConfig,
           "metric {}: labels {} do not fit an output {}; it takes class indices (N) for scores (N, "
           "classes), or (N, spatial...) for (N, "
           "classes, spatial...), of two classes or more",
           metric, label.shape.ToString(), shape.ToString());
   }
-  const int64_t classes = shape[1], spatial = shape.Product(2, shape.ndim());
+  const int64_t classes = last ? shape[shape.ndim() - 1] : shape[1],
+                spatial = shape.Product(1, shape.ndim()) / classes;
   auto scores_at = [=](const TBlob& blob, int64_t i) {
+    if (last) return Scores{blob.dptr<float>() + i * classes, 1, classes};
     return Scores{blob.dptr<float>() + (i / spatial * classes * spatial + i % spatial), spatial,
                   classes};
   };
