@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ constexpr std::string_view kCl100kPattern =
 constexpr std::string_view kSingleDigitsPattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+// What the patterns tell apart; a character is of one class.
+enum class SplitClass : uint8_t { kOther, kLetter, kNumber, kSpace };
 using ClassTable = std::array<SplitClass, kCodePoints>;
 
 // By PCRE2's properties, whichever version of Unicode it has.
@@ -129,6 +132,26 @@ size_t Contraction(std::string_view text, bool any_case) {
   }
 }
 
+size_t FirstCl100kPiece(std::string_view text, int most_digits) {
+  if (const size_t contraction = Contraction(text, true)) return contraction;
+  const SplitCursor cursor(text);
+  size_t next = 0;
+  const SplitClass first = cursor.ClassAt(0, &next);
+  if (first == SplitClass::kLetter) return cursor.EndOf(first, next);
+  if (first == SplitClass::kNumber) {
+    for (int i = 1; i < most_digits && cursor.Is(next, first); ++i) cursor.ClassAt(next, &next);
+    return next;
+  }
+  if (!cursor.IsNewline(0) && cursor.Is(next, SplitClass::kLetter))
+    return cursor.EndOf(SplitClass::kLetter, next);
+  const size_t symbol = text[0] == ' ' ? 1 : 0;
+  if (cursor.Is(symbol, SplitClass::kOther))
+    return cursor.EndOfNewlines(cursor.EndOf(SplitClass::kOther, symbol));
+  const size_t end = cursor.EndOf(SplitClass::kSpace, 0);
+  const size_t newline = text.substr(0, end).find_last_of("\r\n");
+  return newline != std::string_view::npos ? newline + 1 : cursor.SpacesBeforeWord(end);
+}
+
 }  // namespace
 
 std::string_view PatternOf(KnownPattern pattern) {
@@ -151,10 +174,6 @@ std::optional<KnownPattern> KnownPatternOf(std::string_view pattern) {
   return std::nullopt;
 }
 
-SplitClass SplitClassOf(uint32_t code_point) {
-  return Classes()[code_point];
-}
-
 size_t FirstGpt2Piece(std::string_view text) {
   if (const size_t contraction = Contraction(text, false)) return contraction;
   const SplitCursor cursor(text);
@@ -165,26 +184,6 @@ size_t FirstGpt2Piece(std::string_view text) {
     if (kind != SplitClass::kSpace) return cursor.EndOf(kind, next);
   }
   return cursor.SpacesBeforeWord(cursor.EndOf(SplitClass::kSpace, 0));
-}
-
-size_t FirstCl100kPiece(std::string_view text, int most_digits) {
-  if (const size_t contraction = Contraction(text, true)) return contraction;
-  const SplitCursor cursor(text);
-  size_t next = 0;
-  const SplitClass first = cursor.ClassAt(0, &next);
-  if (first == SplitClass::kLetter) return cursor.EndOf(first, next);
-  if (first == SplitClass::kNumber) {
-    for (int i = 1; i < most_digits && cursor.Is(next, first); ++i) cursor.ClassAt(next, &next);
-    return next;
-  }
-  if (!cursor.IsNewline(0) && cursor.Is(next, SplitClass::kLetter))
-    return cursor.EndOf(SplitClass::kLetter, next);
-  const size_t symbol = text[0] == ' ' ? 1 : 0;
-  if (cursor.Is(symbol, SplitClass::kOther))
-    return cursor.EndOfNewlines(cursor.EndOf(SplitClass::kOther, symbol));
-  const size_t end = cursor.EndOf(SplitClass::kSpace, 0);
-  const size_t newline = text.substr(0, end).find_last_of("\r\n");
-  return newline != std::string_view::npos ? newline + 1 : cursor.SpacesBeforeWord(end);
 }
 
 size_t FirstPiece(KnownPattern pattern, std::string_view text) {

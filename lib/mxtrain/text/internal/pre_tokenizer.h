@@ -10,7 +10,7 @@
 
 namespace mxtrain::text {
 
-class PieceSink {
+class MXTRAIN_API PieceSink {
  public:
   virtual ~PieceSink() = default;
   virtual void Put(std::string_view piece) = 0;  // not empty; holds during the call

@@ -4,7 +4,6 @@
 // hand: a dozen times the speed of a regular expression. Letters, numbers and white space are those
 // of PCRE2 (regex.h), so that both split every text alike; splitters_test.cc compares them.
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -18,13 +17,8 @@ enum class KnownPattern { kGpt2, kCl100k, kCl100kSingleDigits };
 MXTRAIN_API std::string_view PatternOf(KnownPattern pattern);
 MXTRAIN_API std::optional<KnownPattern> KnownPatternOf(std::string_view pattern);
 
-// Of a code point: what the patterns tell apart. A character is of one class.
-enum class SplitClass : uint8_t { kOther, kLetter, kNumber, kSpace };
-SplitClass SplitClassOf(uint32_t code_point);
-
 // The bytes of the first piece of valid text that is not empty.
 MXTRAIN_API size_t FirstGpt2Piece(std::string_view text);
-size_t FirstCl100kPiece(std::string_view text, int most_digits);
 MXTRAIN_API size_t FirstPiece(KnownPattern pattern, std::string_view text);
 
 }  // namespace mxtrain::text
