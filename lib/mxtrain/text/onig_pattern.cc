@@ -17,9 +17,9 @@ constexpr std::string_view kOnigSpace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view kOnigNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
-// Oniguruma counts the superscripts and fractions of Latin-1 among the letters of words.
-constexpr std::string_view kOnigWord =
-    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+// In classes; outside of them Oniguruma takes superscripts and fractions of Latin-1 too.
+constexpr std::string_view kOnigWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})",
+                           kOnigWordAlone = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 // Texts of letters that are the folding of one character: "ß" matches "ss" where case is ignored.
 constexpr std::array<std::string_view, 5> kFoldings = {"ss", "ff", "fi", "fl", "st"};
 
@@ -114,7 +114,7 @@ class OnigTranslator {
 
   void Escape() {
     const char c = Peek(1);
-    const std::string space(kOnigSpace), word(kOnigWord);
+    const std::string space(kOnigSpace), word = std::string(kOnigWord).append(kOnigWordAlone);
     const std::string is_word = "[" + word + "]", not_word = "[^" + word + "]";
     letters_ += kApart;
     switch (c) {

@@ -121,6 +121,7 @@ TEST_CASE("Oniguruma's classes are translated where PCRE2 means others") {
   CHECK(PiecesOfOnig(R"([^\S\n]+)", "a \t\nb\u3000") == Pieces{" \t", "\u3000"});
   CHECK(PiecesOfOnig(R"(\w+)", "a\u0301b_1\u00b2 \u24b6-\u200d") ==
         Pieces{"a\u0301b_1\u00b2", "\u24b6"});
+  CHECK(PiecesOfOnig(R"([\w']+)", "a\u00b2b'") == Pieces{"a", "b'"});
   CHECK(PiecesOfOnig(R"(\bb\u0301\b)", "ab\u0301 b\u0301 b\u0301c") == Pieces{"b\u0301"});
   CHECK(PiecesOfOnig(R"(\h+)", "xyz 0fA") == Pieces{"0fA"});
   CHECK(PiecesOfOnig(R"(\p{Han}+)", "\u4e2d\u3001\u3042") == Pieces{"\u4e2d"});
