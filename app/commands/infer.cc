@@ -150,6 +150,10 @@ class Infer final : public Command {
             model_);
     const std::optional<io::TileOptions> tiles = tiles_.Or(spec.tiles);
     if (!OfWholeImages()) tiled_ = tiles;
+    if (OfWholeImages() && !of_arrays_ && spec.tiles && tiles)
+      console.Message(LogLevel::kWarning,
+                      "the model was trained on tiles (data.tiles), and now reads whole images: "
+                      "these outputs are not joined");
     if (of_arrays_) {
       source = arrays.ForModel(&model, /*labels=*/false, declared, console.logger());
       model.info.pipeline = spec.OfArrays().ToJson();

@@ -24,14 +24,17 @@ void TileFlags::Declare(Arguments& arguments) {
 }
 
 std::optional<io::TileOptions> TileFlags::Or(const std::optional<io::TileOptions>& of_run) const {
-  if (overlap_ && !given()) Throw(ErrorKind::kUsage, "--overlap is of tiles: give --tile N, too");
-  if (!side_) return of_run;
-  if (!given()) return std::nullopt;
+  const bool own = side_.has_value();
+  if (overlap_ && !given() && (own || !of_run))
+    Throw(ErrorKind::kUsage, "--overlap is of tiles: give --tile N, too");
+  if (!own && !overlap_) return of_run;
+  const int64_t side = side_.value_or(of_run ? of_run->side : 0);
+  if (side == 0) return std::nullopt;
   try {
-    return io::TilesOf(*side_, overlap_);
+    return io::TilesOf(side, overlap_);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
-    Throw(ErrorKind::kUsage, "--tile {}: {}", *side_, error.what());
+    Throw(ErrorKind::kUsage, "--tile {}: {}", side, error.what());
   }
 }
 

@@ -13,8 +13,8 @@ class TileFlags {
  public:
   void Declare(Arguments& arguments);
   bool given() const { return side_.value_or(0) > 0; }
-  // Without --tile those of the model's run. Throws kUsage for --overlap without it, and for
-  // numbers out of range.
+  // Without --tile those of the model's run, with --overlap if that is given. Throws kUsage for
+  // --overlap where there are no tiles, and for numbers out of range.
   std::optional<io::TileOptions> Or(const std::optional<io::TileOptions>& of_run) const;
 
  private:

@@ -94,7 +94,7 @@ sed 's#path: count.txt#path: count.tokens#g' text.yaml >tokens.yaml
 expect 0 train tokens.yaml --out tokens -q train.epochs=2
 expect 0 generate tokens --prompt $'four five,\nfive six,\n' --temperature 0 --max-tokens 12
 prints "six seven"
-sed 's#path: count.txt#path: count.txt, tokenizer: tokenizer.json#g' text.yaml >same.yaml
+sed 's#path: count.txt#path: count.txt, tokenizer_file: tokenizer.json#g' text.yaml >same.yaml
 expect 0 train same.yaml --out same -q train.epochs=2
 holds "a token file and its text train differently" cmp -s <(cut -d, -f6- tokens/metrics.csv) <(cut -d, -f6- same/metrics.csv)
 cp count.tokens damaged.tokens
@@ -119,6 +119,36 @@ says "part = "
 head -c 20 count.txt >short.txt
 expect 4 train text.yaml --out none data.train.path=short.txt
 says "too few"
-expect 3 train text.yaml --out none data.train.tokenizer=nothing.json
-says "expected characters, words, bytes"
+expect 3 train text.yaml --out none data.train.tokenizer_file=nothing.json
+says "there is no such file or folder"
+expect 3 train text.yaml --out none data.train.tokenizer=letters
+expect 4 train tokens.yaml --out none data.train.path=damaged.tokens
+expect 3 check text.yaml vars.length=17
+says "use another length"
+expect 2 generate run --stop ""
+expect 2 tokenize count.tokens
+
+# --- the other tokens by name; a run is continued by its folder; what a run reads other texts with
+for tokens in words bytes; do
+  expect 0 train text.yaml --out $tokens -q train.max_steps=3 data.train.tokenizer=$tokens
+  expect 0 eval $tokens
+  expect 0 generate $tokens --prompt "one two" --max-tokens 3
+done
+expect 0 train text.yaml --out part -q train.max_steps=5
+expect 0 train part --resume -q train.max_steps=9
+expect 0 eval part part/config.yaml
+expect 0 eval run count.txt --json
+prints "\"tokens\":$((($(wc -c <count.txt) - 1) / 32 * 32))"
+tr ' ' '_' <count.txt >other.txt
+expect 4 eval run text.yaml data.val.path=other.txt
+says "other.txt"
+sed '/by_token/d; s/multi_output: true/preserve_shape: true/' text.yaml >last.yaml
+expect 0 train last.yaml --out last -q
+holds "with tokens on the last axis the run is another: $(tail -1 last/metrics.csv)" awk -F, -v a="$(tail -1 run/metrics.csv | cut -d, -f8)" -v b="$(tail -1 last/metrics.csv | cut -d, -f8)" 'BEGIN { exit !(a - b < 0.05 && b - a < 0.05) }'
+expect 0 eval last
+prints "softmax: loss"
+expect 0 generate last --prompt $'four five,\n' --temperature 0 --max-tokens 9
+prints "five six,"
+expect 0 --seed 7 generate run --prompt $'one two,\n' --temperature 1.5 --max-tokens 60
+holds "--seed before the command is another" cmp -s drawn stdout
 finish

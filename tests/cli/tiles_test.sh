@@ -106,8 +106,9 @@ says "1 of 48 examples could not be read"
 expect 0 infer run some --output found.csv --skip-bad
 
 # --- what tiles do not go with
-expect 2 infer run some --overlap 8
+expect 2 infer run some --tile 0 --overlap 8
 says "give --tile N, too"
+expect 0 infer run some --overlap 30 --skip-bad
 expect 2 infer run some --tile 64 --overlap 40
 says "overlap by 40: expected 0 .. 32"
 expect 2 infer run some --tile 7

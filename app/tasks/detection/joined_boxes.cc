@@ -35,12 +35,14 @@ void JoinedBoxes::Add(const io::Tile& tile, std::vector<FoundBox> found) {
   const double right = tile.box.x + tile.box.width, bottom = tile.box.y + tile.box.height;
   for (const FoundBox& box : found) {
     const FoundBox inside = Within(box, tile.box.x, tile.box.y, right, bottom);
-    if (!IsEmpty(inside)) boxes_.push_back({inside, tile});
+    if (!IsEmpty(inside)) boxes_.push_back({inside, tile, tiles_.size()});
   }
+  tiles_.push_back(tile.box);
 }
 
 JoinedBoxes::Sides JoinedBoxes::CutSides(const TileBox& of) {
-  const auto& [box, tile] = of;
+  const FoundBox& box = of.box;
+  const io::Tile& tile = of.tile;
   const double near_x = kEdge * tile.box.width, near_y = kEdge * tile.box.height;
   const int right = tile.box.x + tile.box.width, bottom = tile.box.y + tile.box.height;
   return {tile.box.x > 0 && box.left<tile.box.x + near_x, tile.box.y> 0 &&
@@ -59,7 +61,7 @@ bool JoinedBoxes::IsPieceOf(const TileBox& a, const TileBox& b) {
 }
 
 bool JoinedBoxes::AreOfOneObject(const TileBox& a, const TileBox& b) {
-  if (a.box.label != b.box.label || a.tile.box == b.tile.box) return false;
+  if (a.box.label != b.box.label) return false;
   if (IsPieceOf(a, b) || IsPieceOf(b, a)) return true;
   const io::Box &of_a = a.tile.box, &of_b = b.tile.box;
   const double left = std::max(of_a.x, of_b.x), top = std::max(of_a.y, of_b.y),
@@ -71,22 +73,31 @@ bool JoinedBoxes::AreOfOneObject(const TileBox& a, const TileBox& b) {
   return IntersectionOverUnion(part_a, AsTruth(part_b)) >= kLeastAgreement;
 }
 
-bool JoinedBoxes::Agree(const Object& object, const TileBox& box) {
-  return std::ranges::any_of(object,
-                             [&box](const TileBox& part) { return AreOfOneObject(box, part); });
-}
-
-bool JoinedBoxes::ShareTile(const Object& a, const Object& b) {
-  return std::ranges::any_of(a, [&b](const TileBox& part) {
-    return std::ranges::any_of(
-        b, [&part](const TileBox& other) { return part.tile.box == other.tile.box; });
+bool JoinedBoxes::ShareTile(const Object& a, const Object& b) const {
+  return std::ranges::any_of(a, [&](size_t i) {
+    return std::ranges::any_of(b, [&](size_t k) { return boxes_[i].number == boxes_[k].number; });
   });
 }
 
-FoundBox JoinedBoxes::Joined(const Object& object) {
-  FoundBox joined = object.front().box;
+// Of each tile those that overlap it.
+std::vector<std::vector<size_t>> JoinedBoxes::Neighbours() const {
+  std::vector<std::vector<size_t>> neighbours(tiles_.size());
+  for (size_t i = 0; i < tiles_.size(); ++i) {
+    for (size_t k = 0; k < tiles_.size(); ++k) {
+      const io::Box &a = tiles_[i], &b = tiles_[k];
+      if (i != k && a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height &&
+          b.y < a.y + a.height)
+        neighbours[i].push_back(k);
+    }
+  }
+  return neighbours;
+}
+
+FoundBox JoinedBoxes::Joined(const Object& object) const {
+  FoundBox joined = boxes_[object.front()].box;
   Sides known;
-  for (const TileBox& of : object) {
+  for (const size_t part : object) {
+    const TileBox& of = boxes_[part];
     const Sides cut = CutSides(of);
     const auto take = [](bool is_cut, bool* is_known, double own, double outer, double* side) {
       if (!is_cut && !*is_known) *side = own;
@@ -108,25 +119,37 @@ std::vector<FoundBox> JoinedBoxes::Take() {
     return a.box.score > b.box.score;
   };
   std::ranges::stable_sort(boxes_, by_score);
+  const std::vector<std::vector<size_t>> neighbours = Neighbours();
   std::vector<Object> objects;
-  for (const TileBox& box : boxes_) {
+  std::vector<size_t> object_of;                           // of each box so far
+  std::vector<std::vector<size_t>> placed(tiles_.size());  // of each tile its boxes so far
+  for (size_t i = 0; i < boxes_.size(); ++i) {
     // Joins all that it is a part of: two tiles that do not touch each other may see the ends of an
     // object whose middle is in a third.
-    Object own{box};
-    for (Object& object : objects) {
-      if (!Agree(object, box) || ShareTile(object, own)) continue;
-      own.insert(own.end(), object.begin(), object.end());
-      object.clear();
+    Object own{i};
+    for (const size_t tile : neighbours[boxes_[i].number]) {
+      for (const size_t k : placed[tile]) {
+        Object& other = objects[object_of[k]];
+        if (other.empty() || !AreOfOneObject(boxes_[i], boxes_[k]) || ShareTile(other, own))
+          continue;
+        own.insert(own.end(), other.begin(), other.end());
+        other.clear();
+      }
     }
-    std::erase_if(objects, [](const Object& object) { return object.empty(); });
-    std::ranges::stable_sort(own, by_score);
+    placed[boxes_[i].number].push_back(i);
+    object_of.push_back(objects.size());
+    for (const size_t part : own) object_of[part] = objects.size();
+    std::ranges::sort(own);
     objects.push_back(std::move(own));
   }
   std::vector<FoundBox> joined;
-  for (const Object& object : objects) joined.push_back(Joined(object));
+  for (const Object& object : objects) {
+    if (!object.empty()) joined.push_back(Joined(object));
+  }
   std::ranges::stable_sort(joined,
                            [](const FoundBox& a, const FoundBox& b) { return a.score > b.score; });
   boxes_.clear();
+  tiles_.clear();
   return joined;
 }
 

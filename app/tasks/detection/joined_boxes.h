@@ -24,6 +24,7 @@ class JoinedBoxes {
   struct TileBox {
     FoundBox box;
     io::Tile tile;
+    size_t number;  // of the tile
   };
   struct Sides {
     bool left = false, top = false, right = false, bottom = false;
@@ -31,12 +32,13 @@ class JoinedBoxes {
   static Sides CutSides(const TileBox& of);
   static bool IsPieceOf(const TileBox& a, const TileBox& b);
   static bool AreOfOneObject(const TileBox& a, const TileBox& b);
-  using Object = std::vector<TileBox>;  // its boxes, the best first, each of another tile
-  static bool Agree(const Object& object, const TileBox& box);
-  static bool ShareTile(const Object& a, const Object& b);
-  static FoundBox Joined(const Object& object);
+  using Object = std::vector<size_t>;  // its boxes, the best first, each of another tile
+  bool ShareTile(const Object& a, const Object& b) const;
+  std::vector<std::vector<size_t>> Neighbours() const;
+  FoundBox Joined(const Object& object) const;
 
   std::vector<TileBox> boxes_;
+  std::vector<io::Box> tiles_;
 };
 
 }  // namespace mxtrain::tasks

@@ -96,7 +96,7 @@ TEST_CASE("tokens of a file are those of the text, and bring their tokenizer") {
   writer.EndDocument();
   writer.Commit();
   const auto source = OpenText(file, {{"length", "6"}});
-  CHECK(ExampleOf(*source, 1) == std::pair<std::string, std::string>("or not", "r not "));
+  CHECK(ExampleOf(*source, 1) == std::pair<std::string, std::string>(" or no", "or not"));
   CHECK(source->num_classes() == 256);
   CHECK(RecognizeSource(file, "").kind->name == "text");
   // Read with another tokenizer than the model's.
@@ -134,7 +134,7 @@ TEST_CASE("texts that are no data") {
              }),
              "expected from where to where"));
   CHECK(Says(MessageOf([&] {
-               OpenText(path, {{"length", "4"}, {"tokenizer", "nowhere"}});
+               OpenText(path, {{"length", "4"}, {"tokenizer_file", "nowhere"}});
              }),
              "there is no such file or folder; expected characters, words, bytes"));
   CHECK(Says(MessageOf([&] {

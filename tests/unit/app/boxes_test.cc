@@ -116,6 +116,32 @@ TEST_CASE("objects that tiles see in parts are found once, with their whole boxe
   }
 }
 
+TEST_CASE("very many boxes of very many tiles are joined in a moment") {
+  // 2,500 tiles with 80 boxes each, of which every second one is seen by a neighbour, too:
+  // comparing all with all would take minutes.
+  JoinedBoxes joined;
+  io::RandomStream random(3, 0, 0);
+  int64_t boxes = 0;
+  for (int y = 0; y < 50; ++y) {
+    for (int x = 0; x < 50; ++x) {
+      io::Tile tile;
+      tile.box = {y * 8, x * 8, 16, 16};
+      tile.height = tile.width = 49 * 8 + 16;
+      std::vector<FoundBox> found;
+      for (int i = 0; i < 80; ++i) {
+        const double left = x * 8 + random.Uniform(0, 12), top = y * 8 + random.Uniform(0, 12);
+        found.push_back(
+            {i % 4, static_cast<float>(random.Uniform()), left, top, left + 4, top + 4});
+      }
+      boxes += std::ssize(found);
+      joined.Add(tile, std::move(found));
+    }
+  }
+  const auto objects = joined.Take();
+  CHECK(std::ssize(objects) > boxes / 20);
+  CHECK(std::ssize(objects) < boxes);
+}
+
 TEST_CASE("boxes of two tiles that are of two objects stay two") {
   io::Tile left, right;
   left.box = {0, 0, 100, 100}, right.box = {0, 80, 100, 100};
