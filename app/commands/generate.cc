@@ -114,7 +114,8 @@ class Generate final : public Command {
       const auto next = static_cast<text::TokenId>(sampler.Draw(probabilities, k));
       if (next == tokenizer.end_of_text()) break;
       ids->push_back(next);
-      text = tokenizer.Decode(*ids).substr(before.size());  // as it follows the prompt
+      const std::string whole = tokenizer.Decode(*ids);  // as it follows the prompt
+      text = whole.substr(std::min(before.size(), whole.size()));
       const size_t end = StopIn(text);
       if (end != std::string::npos) {
         text.resize(end);

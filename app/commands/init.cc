@@ -51,11 +51,13 @@ class Init final : public Command {
  public:
   void Declare(CommandLine& line) override {
     Arguments arguments =
-        line.Add("init", "write a commented, ready-to-train configuration for a folder of images");
+        line.Add("init", "write a commented, ready-to-train configuration for images or text");
     arguments
-        .Option("folder", &folder_,
-                "folder with one sub-folder of images per class, or with such folders in train/, "
-                "val/ and test/ (used only by eval), or named alike: Training, seg_test")
+        .Option(
+            "folder", &folder_,
+            "folder with one sub-folder of images per class, or with such folders in train/, "
+            "val/ and test/ (used only by eval), or named alike: Training, seg_test; images with "
+            "masks or boxes; a text file, or a folder of them")
         .Required()
         .Takes("FOLDER");
     arguments
@@ -224,7 +226,8 @@ class Init final : public Command {
 
   // The recipe of the first task whose data lies in the folder.
   std::unique_ptr<tasks::Recipe> Look(console::Console& console) {
-    if (!fs::is_directory(folder_)) {
+    const bool file = fs::is_regular_file(folder_) && LinesFor(folder_).empty();
+    if (!fs::is_directory(folder_) && !file) {
       const std::string guess = config::DidYouMeanFile(folder_);
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
             fs::exists(folder_) ? "is not a folder" + LinesFor(folder_)
@@ -240,16 +243,18 @@ class Init final : public Command {
             "link to it: ln -s NAME LINK",
             folder_);
     }
-    if (output_.empty()) output_ = root.filename().string() + ".yaml";
+    if (output_.empty()) output_ = (file ? root.stem() : root.filename()).string() + ".yaml";
     const tasks::RecipeRequest request{folder_, root.string(), output_, console.logger()};
     for (const bool any : {false, true}) {
       for (const tasks::TaskKind& kind : tasks::Tasks().kinds()) {
-        const bool asked =
-            kind.recognize && kind.recognizes_any == any && (task_.empty() || kind.name == task_);
+        const bool asked = kind.recognize && kind.recognizes_any == any &&
+                           (!file || kind.recognizes_files) &&
+                           (task_.empty() || kind.name == task_);
         if (!asked) continue;
         if (std::unique_ptr<tasks::Recipe> recipe = kind.recognize(request)) return recipe;
       }
     }
+    if (file) Throw(ErrorKind::kFileSystem, "{} is not a folder, and no text file (.txt)", folder_);
     Throw(ErrorKind::kData,
           "{} contains no folders; put the images of each class into a folder named after the "
           "class: {}/cat, {}/dog{}",

@@ -22,6 +22,8 @@ struct TaskKind {
   std::function<std::unique_ptr<Task>(const Head& head)> open;
   // For `init`: what lies in a folder, if it is data of this kind; null if not. Empty: it never is.
   std::function<std::unique_ptr<Recipe>(const RecipeRequest& request)> recognize;
+  // What it recognizes may be a file.
+  bool recognizes_files = false;
   // It takes folders of any names, so that other kinds are asked first.
   bool recognizes_any = false;
   // For `synth`: makes examples. Empty: it makes none.

@@ -109,6 +109,23 @@ mkdir -p corpus/deep && head -20 count.txt >corpus/a.txt && tail -20 count.txt >
 expect 0 tokenize corpus --tokenizer tokenizer.json --json
 prints '"documents":2'
 
+# --- a configuration for a text, and for a folder of them
+expect 0 init count.txt
+prints "count.yaml: 1 text of "
+expect 0 check count.yaml
+expect 0 train count.yaml --out inited -q train.max_steps=2
+expect 0 generate inited --prompt "one" --max-tokens 2
+for i in 1 2 3 4 5 6 7 8; do cp count.txt corpus/$i.txt; done
+expect 0 init corpus --json
+prints '"texts":10'
+expect 0 check corpus.yaml
+expect 2 init corpus --overwrite --size 64
+head -c 500 count.txt >tiny.txt
+expect 4 init tiny.txt
+says "too few to learn from"
+expect 8 init each.csv
+says "is not a folder"
+
 # --- what does not fit
 printf 'one two, ZEBRA\n%.0s' 1 2 3 4 5 6 7 8 >other.txt
 expect 4 eval run other.txt

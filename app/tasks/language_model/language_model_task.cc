@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which token of a text comes next.
+#include "app/tasks/language_model/text_recipe.h"
 #include "app/tasks/language_model/text_report.h"
 #include "app/tasks/language_model/token_scores.h"
 #include "app/tasks/task_list.h"
@@ -44,6 +45,8 @@ MXTRAIN_TASK(language_model_task, tasks) {
   kind.name = "language_model";
   kind.help = "the next token of a text";
   kind.by_name_only = true;
+  kind.recognize = RecognizeTexts;
+  kind.recognizes_files = true;
   kind.open = [](const Head& head) -> std::unique_ptr<Task> {
     const TShape& shape = head.shape;
     if (head.gives_classes() && shape.known() && shape.ndim() == 3 && shape[1] == shape[2] &&
