@@ -14,6 +14,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/text_files.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -71,7 +72,7 @@ class Generate final : public Command {
         *runtime, model, tokenizer->vocabulary_size(), device,
         session::ModesOf(model, flags, *runtime, device, {}, console.logger()));
     const std::string prompt = Prompt();
-    text::Ids ids = tokenizer->Encode(prompt);
+    text::Ids ids = io::EncodeBeginning(*tokenizer, prompt);
     if (ids.empty()) Throw(ErrorKind::kUsage, "the prompt has no token");
     if (std::ssize(ids) > generator.length()) {
       Throw(ErrorKind::kUsage, "the prompt has {}, and the model reads at most {}",
@@ -105,6 +106,7 @@ class Generate final : public Command {
     if (prints) std::cout << shown << std::flush;
     inference::TokenSampler sampler(sampling_);
     const std::vector<text::TokenId> unused = UnusedIds(tokenizer);
+    const std::optional<text::TokenId> end_of_text = io::SeparatorOf(tokenizer);
     const std::string before = tokenizer.Decode(*ids);
     std::string text;
     size_t printed = 0;
@@ -112,7 +114,7 @@ class Generate final : public Command {
       const std::span<float> probabilities = generator->After(*ids);
       for (const text::TokenId id : unused) probabilities[id] = 0;
       const auto next = static_cast<text::TokenId>(sampler.Draw(probabilities, k));
-      if (next == tokenizer.end_of_text()) break;
+      if (next == end_of_text) break;
       ids->push_back(next);
       const std::string whole = tokenizer.Decode(*ids);  // as it follows the prompt
       text = whole.substr(std::min(before.size(), whole.size()));

@@ -11,6 +11,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/text_files.h"
 #include "mxtrain/text/token_file.h"
 #include "mxtrain/text/train_bpe.h"
@@ -59,7 +60,7 @@ class Tokenize final : public Command {
     const std::vector<std::string> files = Files();
     std::vector<std::string> texts;
     for (const std::string& file : files) texts.push_back(ReadFile(file));
-    const text::TokenizerPtr tokenizer = TokenizerFor(texts);
+    const text::TokenizerPtr tokenizer = TokenizerFor(files, texts);
     if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
     std::optional<text::TokenFileWriter> writer;
     if (!output_.empty()) writer.emplace(output_, *tokenizer);
@@ -70,7 +71,7 @@ class Tokenize final : public Command {
       io::EncodeFile(*tokenizer, texts[i], files[i], &ids);
       bytes += texts[i].size(), tokens += ids.size();
       // As the source `text` reads the files of a folder.
-      if (const auto end = tokenizer->end_of_text(); end && i + 1 < texts.size()) {
+      if (const auto end = io::SeparatorOf(*tokenizer); end && i + 1 < texts.size()) {
         ids.push_back(*end);
         ++tokens;
       }
@@ -114,10 +115,15 @@ class Tokenize final : public Command {
     return files;
   }
 
-  text::TokenizerPtr TokenizerFor(const std::vector<std::string>& texts) const {
+  text::TokenizerPtr TokenizerFor(const std::vector<std::string>& files,
+                                  const std::vector<std::string>& texts) const {
     if (!train_) return io::OpenTokenizer(tokenizer_.empty() ? "bytes" : tokenizer_, texts);
     text::TrainBpeOptions options;
     options.vocabulary_size = *train_;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (!IsUtf8(texts[i]))
+        Throw(ErrorKind::kData, "{} is not UTF-8, from which byte-level BPE is made", files[i]);
+    }
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     return text::TrainBpe(views, options);
   }

@@ -325,10 +325,11 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
       const TShape given(
           std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
       if (input.name != desc.name || !input.shape.known() || input.shape == given) continue;
+      const bool image = input.shape.ndim() == 3;
       Throw(ErrorKind::kConfig,
-            "the images have shape {} for input '{}', but the model was trained on {}; resize them "
-            "first",
-            given.ToString(), input.name, input.shape.ToString());
+            "the {} have shape {} for input '{}', but the model was trained on {}{}",
+            image ? "images" : "data", given.ToString(), input.name, input.shape.ToString(),
+            image ? "; resize them first" : "");
     }
   }
   return iter;

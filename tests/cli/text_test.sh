@@ -144,6 +144,10 @@ expect 3 check text.yaml vars.length=17
 says "use another length"
 expect 2 generate run --stop ""
 expect 2 tokenize count.tokens
+printf 'a \xff b' >corpus/c.txt
+expect 4 tokenize corpus --train 300
+says "corpus/c.txt is not UTF-8"
+rm corpus/c.txt
 
 # --- the other tokens by name; a run is continued by its folder; what a run reads other texts with
 for tokens in words bytes; do
@@ -151,6 +155,10 @@ for tokens in words bytes; do
   expect 0 eval $tokens
   expect 0 generate $tokens --prompt "one two" --max-tokens 3
 done
+printf 'a b c d e f g\n%.0s' {1..600} >lines.txt
+expect 0 train text.yaml --out lines -q data.train.path=lines.txt data.val.path=lines.txt data.train.tokenizer=words data.train.stride=3 train.epochs=4
+expect 0 generate lines --prompt "b" --temperature 0 --max-tokens 9
+holds "a prompt of words is not continued: $(cat stdout)" cmp -s stdout <(printf 'b c d e f g\na b c\n')
 expect 0 train text.yaml --out part -q train.max_steps=5
 expect 0 train part --resume -q train.max_steps=9
 expect 0 eval part part/config.yaml

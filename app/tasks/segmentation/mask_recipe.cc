@@ -60,7 +60,7 @@ class MaskRecipe final : public Recipe {
     height_ = input.height, width_ = input.width;
     const int64_t epochs = kSeenImages / std::max<int64_t>(data_.train_images, 1) / 5 * 5;
     epochs_ = std::clamp<int64_t>(epochs, 10, 100);
-    batch_ = data_.train_images >= 80 ? 8 : 4;
+    batch_ = std::clamp<int64_t>(data_.train_images, 1, data_.train_images >= 80 ? 8 : 4);
   }
 
   std::string Text() const override {

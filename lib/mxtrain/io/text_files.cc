@@ -58,6 +58,20 @@ text::TokenizerPtr OpenTokenizer(const std::string& name, std::span<const std::s
   return text::LoadTokenizer(name);
 }
 
+std::optional<text::TokenId> SeparatorOf(const text::Tokenizer& tokenizer) {
+  const std::optional<text::TokenId> end = tokenizer.end_of_text();
+  if (end && tokenizer.Decode({&*end, 1}) == "\n") return std::nullopt;
+  return end;
+}
+
+text::Ids EncodeBeginning(const text::Tokenizer& tokenizer, std::string_view text) {
+  text::Ids ids = tokenizer.Encode(text);
+  const bool of_lines = tokenizer.end_of_text() && !SeparatorOf(tokenizer);
+  if (of_lines && !ids.empty() && ids.back() == tokenizer.end_of_text() && !text.ends_with('\n'))
+    ids.pop_back();
+  return ids;
+}
+
 void EncodeFile(const text::Tokenizer& tokenizer, std::string_view text, const std::string& file,
                 text::Ids* ids) {
   try {

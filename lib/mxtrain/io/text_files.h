@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Texts as the source `text` and `mxtrain tokenize` read them.
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,12 @@ MXTRAIN_API text::TokenizerPtr OpenTokenizer(const std::string& name,
 // Appends the tokens of a text; errors begin with its file.
 MXTRAIN_API void EncodeFile(const text::Tokenizer& tokenizer, std::string_view text,
                             const std::string& file, text::Ids* ids);
+
+// What stands between two texts: the tokenizer's end of a text, unless that is the end of a line,
+// as of words, which a text has within it.
+MXTRAIN_API std::optional<text::TokenId> SeparatorOf(const text::Tokenizer& tokenizer);
+// A text that is to be continued, without the end of a line that words have where a text ends.
+MXTRAIN_API text::Ids EncodeBeginning(const text::Tokenizer& tokenizer, std::string_view text);
 
 // Whether a path is named as a file of tokens.
 MXTRAIN_API bool IsTokenFileName(const std::string& path);

@@ -65,7 +65,7 @@ Tokens ReadTokens(const TextParam& param) {
   for (size_t i = 0; i < texts.size(); ++i) {
     if (!IsUtf8(texts[i])) tokens.invalid.push_back(files[i]);
   }
-  const std::optional<TokenId> end = tokens.tokenizer->end_of_text();
+  const std::optional<TokenId> end = SeparatorOf(*tokens.tokenizer);
   for (size_t i = 0; i < texts.size(); ++i) {
     EncodeFile(*tokens.tokenizer, texts[i], files[i], &tokens.ids);
     if (end && i + 1 < texts.size()) tokens.ids.push_back(*end);
