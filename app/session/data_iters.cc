@@ -186,6 +186,13 @@ void DataIters::AddMosaic(Kwargs* pipeline) const {
   pipeline->emplace_back("mosaic", params::Print(train.mosaic.probability));
   if (train.mosaic.off_epochs > 0)
     pipeline->emplace_back("mosaic_epochs", EpochsBefore(train, train.mosaic.off_epochs));
+  if (train.mosaic.off_epochs >= train.epochs) {
+    session_.log.Write(LogLevel::kWarning,
+                       format("train.mosaic is off in the last {}, and the run has {}: nothing is "
+                              "joined; lower train.mosaic.off_epochs",
+                              Counted(train.mosaic.off_epochs, "epoch"), train.epochs));
+    return;
+  }
   if (BatchOfRank() >= kParts) return;
   session_.log.Write(
       LogLevel::kWarning,

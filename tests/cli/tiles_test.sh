@@ -132,6 +132,8 @@ expect 3 train photos.yaml --out none train.mosaic=1
 says "mosaic is for boxes, masks and images as labels"
 expect 3 train boxes.yaml --out none data.tiles.overlap=65
 says "cannot overlap by 65"
-expect 0 train boxes.yaml --out small -q data.batch_size=2 train.epochs=1
+expect 0 train boxes.yaml --out small -q data.batch_size=2 train.epochs=1 train.mosaic.off_epochs=0
 says "train.mosaic joins parts of 4 examples of a batch, and a batch has 2"
+expect 0 train boxes.yaml --out small --overwrite -q train.max_steps=2 train.mosaic.off_epochs=24
+says "nothing is joined; lower train.mosaic.off_epochs"
 finish
