@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds and runs tests under sanitizers, part after part; stops at the first test that fails.
-#   scripts/sanitize.sh PART...    below    modules below the operators (engine, memory, data) under AddressSanitizer and
+#   scripts/sanitize.sh PART...    below    modules below the operators (engine, memory, data, text) under AddressSanitizer and
 #                                           UndefinedBehaviorSanitizer
 #                                  above    the modules from the operators to training, under both
 #                                  rest     other unit tests (files of other programs, the program) and the integration tests, under both
@@ -37,7 +37,7 @@ tests() {
 }
 pattern() { echo "^test_($(IFS='|'; echo "$*"))(_mnist|_clothing)?\$"; }
 
-below=(base device storage engine resource ndarray io)
+below=(base text device storage engine resource ndarray io)
 above=(operator operators symbol executor autograd kvstore optimizer initializer metric train)
 threaded=(base device engine ndarray executor kvstore io train)
 
