@@ -51,7 +51,7 @@ struct TextParam : Parameter<TextParam> {
 
 // Fields: data and label, [length] token ids each; the label is the data one token on. Files of a
 // folder follow each other by their names, with the tokenizer's end of a text between them if it
-// has one. What remains behind the last whole example is left out. Class names are the tokens.
+// has one. What remains behind the last whole example is skipped. Class names are the tokens.
 //
 // Throws kFileSystem for a path that is not there, kData for text that the tokenizer cannot encode
 // or that is shorter than an example, kConfig for parameters that make no sense.
