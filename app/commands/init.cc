@@ -117,6 +117,12 @@ class Init final : public Command {
     WeightsChoice weights;
     if (!net_.empty()) {
       net = LookAtNet(net_, size_);
+      if (net->finds_boxes && !recipe->has_boxes()) {
+        Throw(ErrorKind::kUsage,
+              "--net {} finds boxes of objects, which {} does not have; choose another net "
+              "(`mxtrain nets`)",
+              net->name, folder_);
+      }
       if (!weights_.empty()) weights = ReadWeights(*net, flags, console);
       weights.head_only = head_only_;
     }

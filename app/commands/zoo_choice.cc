@@ -151,6 +151,7 @@ ZooNet LookAtNet(const std::string& name, int size) {
   ZooNet found;
   found.name = name;
   found.native = static_cast<int>(built.net.inputs[0].shape[1]);
+  found.finds_boxes = config::IsDetector(name);
   found.smooths = HasVariable(built.loaded, "smoothing");
   found.has_strides = HasVariable(built.loaded, "stride32");
   found.drops_paths = HasVariable(built.loaded, "stochastic_depth");

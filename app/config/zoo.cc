@@ -16,7 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `name`: imagenet or decoders.
+// Of nets: those of images of classes, and detectors.
+constexpr const char* kNets = "imagenet";
+constexpr const char* kDetectors = "detection";
+
+// `name`: of nets, or decoders.
 fs::path Folder(const char* name) {
   std::error_code error;
   fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -90,7 +94,14 @@ std::vector<std::string> NamesIn(const fs::path& folder) {
 }  // namespace
 
 std::vector<std::string> NetNames() {
-  return NamesIn(Folder("imagenet"));
+  std::vector<std::string> names = NamesIn(Folder(kNets));
+  for (std::string& name : NamesIn(Folder(kDetectors))) names.push_back(std::move(name));
+  return names;
+}
+
+bool IsDetector(const std::string& name) {
+  const std::vector<std::string> detectors = NamesIn(Folder(kDetectors));
+  return std::find(detectors.begin(), detectors.end(), name) != detectors.end();
 }
 
 fs::path NetFile(const std::string& name) {
@@ -100,7 +111,7 @@ fs::path NetFile(const std::string& name) {
     Throw(ErrorKind::kConfig, "there is no net '{}'{} `mxtrain nets` lists them", name,
           guess.empty() ? ";" : guess);
   }
-  return Folder("imagenet") / (name + ".yaml");
+  return Folder(IsDetector(name) ? kDetectors : kNets) / (name + ".yaml");
 }
 
 fs::path DecoderFile(const std::string& name) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The nets that come with the program, by name: NAME.yaml in the folder imagenet of its
-// configurations, which are installed with it. The folder is found relative to the program's own
-// file, so that the whole tree may be moved; a build folder has a link to that of the sources.
+// The nets that come with the program, by name: NAME.yaml in the folders imagenet and detection of
+// its configurations, which are installed with it. The folders are found relative to the program's
+// own file, so that the whole tree may be moved; a build folder has a link to that of the sources.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,8 +12,11 @@
 
 namespace mxtrain::config {
 
-// Sorted. Throws kFileSystem if the folder is not where the program expects it.
+// Sorted, detectors behind the others. Throws kFileSystem if a folder is not where the program
+// expects it.
 std::vector<std::string> NetNames();
+// Whether a net of this name finds boxes of objects. Throws as NetNames.
+bool IsDetector(const std::string& name);
 // The configuration of a net: NAME.yaml with its recipe. Throws kConfig, with the nearest name, if
 // there is no such net, and as NetNames.
 std::filesystem::path NetFile(const std::string& name);

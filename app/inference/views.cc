@@ -29,7 +29,7 @@ void WidenForCrops(session::PipelineSpec* spec, ModelInfo* model) {
   input = {input[0], Widened(input[1]), Widened(input[2])};
   const std::pair<std::string, std::string> size = {"size",
                                                     params::Print(TShape{input[1], input[2]})};
-  for (const char* name : {"center_crop", "resize"}) {
+  for (const char* name : {"center_crop", "letterbox", "resize"}) {
     const auto last = std::find_if(spec->transforms.rbegin(), spec->transforms.rend(),
                                    [name](const auto& t) { return t.name == name; });
     if (last == spec->transforms.rend()) continue;

@@ -16,6 +16,7 @@
 #include "app/session/pipeline_spec.h"
 #include "app/session/plugin_trust.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/train/model.h"
 
@@ -64,9 +65,7 @@ config::LoadedConfig Load(const ConfigFiles& arguments, const ComputeOptions& fl
 
 // Whether a chain has random steps: others than those of the default for evaluation.
 bool DrawsInEvaluation(const std::vector<io::TransformSpec>& chain) {
-  return std::ranges::any_of(chain, [](const io::TransformSpec& step) {
-    return step.name != "resize" && step.name != "center_crop" && step.name != "normalize";
-  });
+  return !std::ranges::all_of(chain, io::StaysInEvaluation);
 }
 
 // With the plug-ins of the configuration, if its file may load them, else those of the flags.

@@ -39,6 +39,8 @@ struct RecipeChoice {
 class Recipe {
  public:
   virtual ~Recipe() = default;
+  // Whether the data has boxes, which a detector finds (ZooNet::finds_boxes).
+  virtual bool has_boxes() const { return false; }
   // Once, before the others. Throws kUsage for choices that this kind of data does not have.
   virtual void Choose(const RecipeChoice& choice) = 0;
   virtual std::string Text() const = 0;              // the configuration, YAML

@@ -69,10 +69,13 @@ class BoxFolders final : public Recipe {
                   train_.source->label_fields()[0].shape[1];
   }
 
+  bool has_boxes() const override { return true; }
+
   void Choose(const RecipeChoice& choice) override {
     choice_ = choice;
-    RequireTrunk(choice, "boxes");
-    const io::ImageSize input = TrunkInput(size_, choice.input_size);
+    if (!is_detector() || choice.weights->head_only) RequireTrunk(choice, "boxes");
+    const io::ImageSize input =
+        is_detector() ? LetterboxInput() : TrunkInput(size_, choice.input_size);
     height_ = input.height, width_ = input.width;
     const int64_t epochs = kSeenBoxImages / std::max<int64_t>(train_images_, 1) / 5 * 5;
     epochs_ = std::clamp<int64_t>(epochs, 12, 120);
@@ -80,15 +83,13 @@ class BoxFolders final : public Recipe {
   }
 
   std::string Text() const override {
-    const bool weighted = choice_.net && !choice_.weights->file.empty();
-    const std::string pixels =
-        NormalizeText(weighted ? choice_.weights->facts : ZooWeights(), weighted);
     std::string text = format(
         "# Boxes of objects: written by `mxtrain init`; every line can be changed.\n"
         "#   mxtrain check {0}\n#   mxtrain train {0}\n\nname: {1}\nseed: 1\n",
         choice_.file, QuoteYaml(name_));
     text += format("\nnet:\n  use: {}\n", choice_.net ? choice_.net->name : "efficientnet_lite0");
-    text += TextLine("  decoder: boxes", "objects at the points of three grids");
+    if (!is_detector())
+      text += TextLine("  decoder: boxes", "objects at the points of three grids");
     text += TextLine(format("  input: [3, {}, {}]", height_, width_),
                      format("sides are multiples of {}", kTrunkMultiple));
     text += choice_.net ? TrunkVariables(choice_) : "\nvars:\n  stochastic_depth: 0\n";
@@ -97,22 +98,18 @@ class BoxFolders final : public Recipe {
     text += TextLine("    classes: " + ListText(train_.source->class_names()),
                      "in the order of their numbers");
     text += "    shuffle: true\n    transforms:\n";
-    text += TextLine(ResizedText("random_resized_crop", height_, width_, ", area: [0.4, 1]"),
+    text += TextLine(is_detector()
+                         ? "      - scale: {factor: [0.6, 1.6], fill: 114}"
+                         : ResizedText("random_resized_crop", height_, width_, ", area: [0.4, 1]"),
                      "boxes move along");
     text += TextLine("      - flip", "remove it if left and right differ in meaning");
-    text += format("      - brightness: 0.3\n      - contrast: 0.3\n      - {}\n  val:\n", pixels);
+    text += "      - brightness: 0.3\n      - contrast: 0.3\n";
+    text += (is_detector() ? FittingText() + "\n" : "") + PixelsText() + "  val:\n";
     text +=
         val_ ? SourceLines(*val_, output_)
              : TextLine(format("    split: {}", kBoxHoldout), "fraction held out for validation");
-    text +=
-        format("    transforms:\n{}\n      - {}\n", ResizedText("resize", height_, width_), pixels);
-    text += format("\ntrain:\n  epochs: {}\n", epochs_);
-    if (weighted) text += WeightsText(*choice_.weights);
-    text += "  optimizer: {name: adamw, lr: 0.003, weight_decay: 0.01}\n";
-    text += "  lr_schedule: {name: cosine, warmup_epochs: 2}\n";
-    text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
-    return text + TextLine("  metrics: [mean_ap, {name: mean_ap, iou: 0.5}]",
-                           "the first selects the `best` checkpoint");
+    text += "    transforms:\n" + FittingText() + "\n" + PixelsText();
+    return text + TrainText();
   }
 
   Json ToJson() const override {
@@ -146,6 +143,42 @@ class BoxFolders final : public Recipe {
   }
 
  private:
+  bool is_detector() const { return choice_.net && choice_.net->finds_boxes; }
+  bool is_weighted() const { return choice_.net && !choice_.weights->file.empty(); }
+  // The longer side as asked for, or as the detector was made for; the other one covers images of
+  // the median size.
+  io::ImageSize LetterboxInput() const {
+    const double longer = choice_.input_size > 0 ? choice_.input_size : choice_.net->native;
+    const double scale = longer / std::max(size_.height, size_.width);
+    const auto rounded = [scale](int side) {
+      return static_cast<int>(std::ceil(side * scale / kTrunkMultiple - 1e-9)) * kTrunkMultiple;
+    };
+    return {rounded(size_.height), rounded(size_.width)};
+  }
+  // The transform to the input of the net, and what follows it.
+  std::string FittingText() const {
+    if (!is_detector()) return ResizedText("resize", height_, width_);
+    return format("      - letterbox: {{size: [{}, {}], interpolation: bilinear}}", height_,
+                  width_);
+  }
+  std::string PixelsText() const {
+    if (is_detector())
+      return TextLine("      - normalize: {mean: 0, std: 0.00392156862745098}", "0 to 255");
+    const ZooWeights none;
+    return "      - " +
+           NormalizeText(is_weighted() ? choice_.weights->facts : none, is_weighted()) + "\n";
+  }
+  std::string TrainText() const {
+    std::string text = format("\ntrain:\n  epochs: {}\n", epochs_);
+    if (is_weighted()) text += WeightsText(*choice_.weights);
+    text += format("  optimizer: {{name: adamw, lr: {}, weight_decay: 0.01}}\n",
+                   is_detector() ? 0.001 : 0.003);
+    text += "  lr_schedule: {name: cosine, warmup_epochs: 2}\n";
+    text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
+    return text + TextLine("  metrics: [mean_ap, {name: mean_ap, iou: 0.5}]",
+                           "the first selects the `best` checkpoint");
+  }
+
   const std::string name_, output_;
   const AnnotatedData train_;
   const std::optional<AnnotatedData> val_;  // none: held out of the training data

@@ -85,11 +85,15 @@ std::vector<TransformInfo> ListTransforms() {
   return infos;
 }
 
+bool StaysInEvaluation(const TransformSpec& spec) {
+  return spec.name == "resize" || spec.name == "center_crop" || spec.name == "letterbox" ||
+         spec.name == kNormalize;
+}
+
 std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>& training) {
   std::vector<TransformSpec> chain;
   for (const TransformSpec& spec : training) {
-    if (spec.name == "resize" || spec.name == "center_crop" || spec.name == kNormalize)
-      chain.push_back(spec);
+    if (StaysInEvaluation(spec)) chain.push_back(spec);
     if (spec.name != "random_crop" && spec.name != "random_resized_crop") continue;
     Kwargs resize, crop;
     for (const auto& [key, value] : Named(spec)) {

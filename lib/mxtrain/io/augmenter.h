@@ -27,9 +27,12 @@ MXTRAIN_API TransformSpec WithNumbers(TransformSpec spec);
 
 // The default evaluation chain for a training chain: the same sizes without randomness.
 // random_resized_crop becomes a resize to 9/8 of its size and a center crop, random_crop a center
-// crop; resize, center_crop and normalize stay, all else is dropped.
+// crop; those of StaysInEvaluation stay, all else is dropped.
 MXTRAIN_API std::vector<TransformSpec> EvaluationTransforms(
     const std::vector<TransformSpec>& training);
+
+// Whether it is resize, center_crop, letterbox or normalize.
+MXTRAIN_API bool StaysInEvaluation(const TransformSpec& spec);
 
 // Immutable: calls may come from any thread.
 class MXTRAIN_API Augmenter {

@@ -50,6 +50,22 @@ TEST_CASE("resize: the shorter edge, or both") {
         Coordinates(40, 60).pixels);
 }
 
+TEST_CASE("letterbox: the image at the upper left, the rest filled") {
+  const Image boxed = Augmented({{"letterbox", {{"size", "(30, 33)"}}}}, Coordinates(40, 60));
+  const Image image = Augmented({{"resize", {{"", "(22, 33)"}}}}, Coordinates(40, 60));
+  REQUIRE(Size(boxed) == std::pair{30, 33});
+  for (int y = 0; y < 30; ++y) {
+    for (int i = 0; i < 3 * 33; ++i) CHECK(boxed.row(y)[i] == (y < 22 ? image.row(y)[i] : 114));
+  }
+  const Image black = Augmented({{"letterbox", {{"", "8"}, {"fill", "0"}}}}, Coordinates(40, 20));
+  CHECK(Size(black) == std::pair{8, 8});
+  CHECK(black.row(7)[3 * 3 + 2] == 7);
+  CHECK(black.row(7)[3 * 4 + 2] == 0);
+  // A line of pixels does not vanish.
+  CHECK(Augmented({{"letterbox", {{"", "8"}}}}, Coordinates(1, 60)).row(0)[2] == 7);
+  CHECK(EvaluationTransforms({{"flip", {}}, {"letterbox", {{"", "8"}}}}).size() == 1);
+}
+
 TEST_CASE(
     "the longer edge is rounded down and a center at half a pixel to even, as torchvision does") {
   CHECK(Size(Augmented({{"resize", {{"", "20"}}}}, Coordinates(61, 40))) == std::pair{30, 20});
@@ -263,7 +279,7 @@ TEST_CASE("a chain says what is wrong with it") {
   has(WhyNoChain({{"random_resized_crop", {{"", "4"}, {"area", "0.5"}}}}), "expected two numbers");
   has(WhyNoChain({{"center_crop", {{"", "4"}}}, {"normalize", {{"", "imagenet"}, {"std", "1"}}}}),
       "normalize: imagenet has its own mean and std");
-  CHECK(ListTransforms().size() == 19);
+  CHECK(ListTransforms().size() == 20);
 }
 
 // Decoded images have these limits; a transform once turned a small one into gigabytes.
@@ -283,7 +299,8 @@ TEST_CASE("a transform makes no image larger than one that can be decoded") {
     return "no error";
   };
   const TransformSpec last{"resize", {{"", "(16, 16)"}}};
-  for (const char* name : {"resize", "center_crop", "random_crop", "random_resized_crop"}) {
+  for (const char* name :
+       {"resize", "center_crop", "letterbox", "random_crop", "random_resized_crop"}) {
     has(WhyNoChain({{name, {{"size", "20000"}}}, last}),
         format("{} would make an image of 20000x20000 pixels; at most 100000000", name));
     has(WhyNoChain({{name, {{"size", "(65535, 65535)"}}}, last}),

@@ -72,6 +72,8 @@ const std::vector<Chain>& GeometricChains() {
       {{"center_crop", {{"", "48"}}}},
       {{"center_crop", {{"", "(50, 100)"}}}},
       {{"center_crop", {{"fraction", "0.8"}}}},
+      {{"letterbox", {{"", "(60, 50)"}}}},
+      {{"center_crop", {{"", "(30, 90)"}}}, {"letterbox", {{"", "80"}}}, {"flip", {}}},
       {{"flip", {}}},
       {{"flip", {{"direction", "vertical"}}}},
       {{"random_crop", {{"", "(44, 52)"}}}},

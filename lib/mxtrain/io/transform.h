@@ -65,7 +65,7 @@ struct TransformEntry {
   TransformInfo info;
   std::unique_ptr<Transform> (*make)(const Kwargs& kwargs, std::string_view name);
 };
-std::vector<TransformEntry> ResizeTransforms();   // resize, center_crop
+std::vector<TransformEntry> ResizeTransforms();   // resize, center_crop, letterbox
 std::vector<TransformEntry> RandomTransforms();   // flip, random_crop, random_resized_crop
 std::vector<TransformEntry> WarpTransforms();     // rotate, scale, aspect, shear
 std::vector<TransformEntry> ColourTransforms();   // brightness, contrast, saturation, hue, lighting

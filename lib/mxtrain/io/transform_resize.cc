@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// resize and center_crop.
+// resize, center_crop and letterbox.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -131,11 +131,56 @@ class CenterCrop final : public detail::CropResizeTransform {
   int rounding_;
 };
 
+struct LetterboxParam : Parameter<LetterboxParam> {
+  TShape size;
+  int fill, interpolation;
+  bool antialias;
+  static void Declare(Fields<LetterboxParam>& f) {
+    f.Add("size", &LetterboxParam::size).Required().Help("side of a square, or (height, width)");
+    f.Add("fill", &LetterboxParam::fill)
+        .Default(114)
+        .Range(0, 255)
+        .Help("value of pixels right of and below the image");
+    DeclareResampling(f);
+  }
+};
+
+class Letterbox final : public Transform {
+ public:
+  explicit Letterbox(const LetterboxParam& param)
+      : size_(ParseSize(param.size, "letterbox")),
+        fill_(static_cast<uint8_t>(param.fill)),
+        resampling_(CheckResampling({param.interpolation, param.antialias}, "letterbox")) {}
+
+  bool draws() const override { return false; }
+  void Apply(Image* image, Image* scratch, RandomStream*, const ImagePart& part) const override {
+    const double scale =
+        std::min(double(size_.height) / image->height, double(size_.width) / image->width);
+    // Rounded down, as YOLOX does: scale * height may be just below size_.height.
+    const auto scaled = [scale](int length) {
+      return std::max(1, static_cast<int>(length * scale));
+    };
+    CropResize crop = CropResize::Whole(image->height, image->width);
+    MXTRAIN_ASSERT(crop.Resize(scaled(image->height), scaled(image->width), resampling_));
+    io::Apply(crop, *image, {image->height, image->width, crop.box, 1}, scratch);
+    part.Moves(crop.Map());
+    CopyBox(*scratch, {0, 0, size_.height, size_.width}, fill_, image);
+  }
+  ImageSize OutputSize(ImageSize) const override { return {size_.height, size_.width}; }
+
+ private:
+  SizePair size_;
+  uint8_t fill_;
+  Resampling resampling_;
+};
+
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::ResizeTransforms() {
   return {MakeTransformEntry<Resize, ResizeParam>("resize", "to a shorter edge or an exact size"),
-          MakeTransformEntry<CenterCrop, CenterCropParam>("center_crop", "the center")};
+          MakeTransformEntry<CenterCrop, CenterCropParam>("center_crop", "the center"),
+          MakeTransformEntry<Letterbox, LetterboxParam>(
+              "letterbox", "to a size with the aspect ratio kept: the rest is filled")};
 }
 
 }  // namespace mxtrain::io

@@ -171,40 +171,74 @@ std::string OfAllPoints(ExportNode& node, int first, int levels) {
   return levels == 1 ? flat[0] : node.Add("Concat", flat, {{"axis", int64_t{2}}});
 }
 
+// [1, 2, points]: two numbers of each point.
+template <typename F>
+std::string OfEachPoint(ExportNode& node, const PointMaps<float>& maps, const F& numbers) {
+  const auto points = static_cast<size_t>(maps.points);
+  std::vector<float> all(2 * points);
+  for (size_t i = 0; i < points; ++i) {
+    const auto at = maps.PlaceOf(static_cast<int64_t>(i));
+    const auto [x, y] = numbers(at, maps.level[at.level].stride);
+    all[i] = x, all[points + i] = y;
+  }
+  return node.Floats({1, 2, maps.points}, all);
+}
+
+// e^(what the map says), in pixels.
+std::string Lengths(ExportNode& node, const std::string& logarithms, const std::string& stride) {
+  const std::string limit = node.Scalar(PointMaps<float>::kMostLogDistance);
+  return node.Add("Mul", {node.Add("Exp", {node.Add("Min", {logarithms, limit})}), stride});
+}
+
+// [N, 4, points]: left, top, right, bottom of the proposed boxes.
+std::string SidesOfPoints(ExportNode& node, const PointMaps<float>& maps) {
+  using Two = std::pair<float, float>;
+  const std::string numbers = OfAllPoints(node, maps.levels, maps.levels);
+  const auto half = [&](int64_t begin) {
+    return node.Add("Slice", {numbers, node.Ints({begin}), node.Ints({begin + 2}), node.Ints({1})});
+  };
+  const std::string first = half(0), second = half(2);
+  const std::string stride = OfEachPoint(node, maps, [](const auto&, float step) {
+    return Two{step, step};
+  });
+  std::string from, before, after;  // lengths before and after a place
+  if (maps.form == kCenters) {
+    const std::string corner = OfEachPoint(node, maps, [](const auto& at, float step) {
+      return Two{at.x - step / 2, at.y - step / 2};
+    });
+    from = node.Add("Add", {corner, node.Add("Mul", {first, stride})});
+    before = after = node.Add("Mul", {Lengths(node, second, stride), node.Scalar(0.5f)});
+  } else {
+    from = OfEachPoint(node, maps, [](const auto& at, float) { return Two{at.x, at.y}; });
+    before = Lengths(node, first, stride);
+    after = Lengths(node, second, stride);
+  }
+  return node.Add("Concat", {node.Add("Sub", {from, before}), node.Add("Add", {from, after})},
+                  {{"axis", int64_t{1}}});
+}
+
 void PointBoxes(ExportNode& node) {
   const auto strides = node.Get<TShape>("strides");
   std::vector<TBlob> shapes(static_cast<size_t>(node.num_inputs()));  // without elements
   for (int i = 0; i < node.num_inputs(); ++i)
     shapes[static_cast<size_t>(i)].shape = node.in_shape(i);
-  const PointMaps<float> maps(strides, shapes);
+  const PointMaps<float> maps(strides, shapes, node.Is("form", "centers") ? kCenters : kDistances);
 
   const std::string scores = OfAllPoints(node, 0, maps.levels);
   const Attributes of_class{{"axis", int64_t{1}}, {"keepdims", int64_t{1}}};
-  const std::string label = node.AsFloat(node.Add("ArgMax", {scores}, of_class)),
-                    score = node.Add("Sigmoid", {node.Reduce("ReduceMax", scores, {1}, true)});
-
-  // A side is where its point is and, in the direction of that side, strides e^(what the map says).
-  const auto points = static_cast<size_t>(maps.points);
-  std::vector<float> from(4 * points), steps(4 * points);
-  for (size_t i = 0; i < points; ++i) {
-    const auto at = maps.PlaceOf(static_cast<int64_t>(i));
-    const float stride = maps.level[at.level].stride;
-    for (size_t side = 0; side < 4; ++side) {
-      from[side * points + i] = side % 2 == 0 ? at.x : at.y;
-      steps[side * points + i] = side < 2 ? -stride : stride;
-    }
+  const std::string label = node.AsFloat(node.Add("ArgMax", {scores}, of_class));
+  std::string score = node.Add("Sigmoid", {node.Reduce("ReduceMax", scores, {1}, true)});
+  if (maps.form == kCenters) {
+    const std::string objectness = OfAllPoints(node, 2 * maps.levels, maps.levels);
+    score = node.Add("Mul", {score, node.Add("Sigmoid", {objectness})});
   }
-  const std::string distances =
-      node.Add("Exp", {node.Add("Min", {OfAllPoints(node, maps.levels, maps.levels),
-                                        node.Scalar(PointMaps<float>::kMostLogDistance)})});
-  const std::string sides =
-      node.Add("Add", {node.Floats({1, 4, maps.points}, from),
-                       node.Add("Mul", {distances, node.Floats({1, 4, maps.points}, steps)})});
-  const auto [width, height] = maps.Extent();
-  const std::string inside =
-      node.Add("Min", {node.Add("Max", {sides, node.Scalar(0)}),
-                       node.Floats({1, 4, 1}, {width, height, width, height})});
-  const std::string columns = node.Add("Concat", {label, score, inside}, {{"axis", int64_t{1}}});
+  std::string sides = SidesOfPoints(node, maps);
+  if (node.Get<bool>("clip")) {
+    const auto [width, height] = maps.Extent();
+    sides = node.Add("Min", {node.Add("Max", {sides, node.Scalar(0)}),
+                             node.Floats({1, 4, 1}, {width, height, width, height})});
+  }
+  const std::string columns = node.Add("Concat", {label, score, sides}, {{"axis", int64_t{1}}});
   node.Out("Transpose", {columns}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
 }
 

@@ -12,31 +12,45 @@ void CheckStrides(const TShape& strides, const std::string& who) {
         who, strides.ToTuple(), kMostPointLevels);
 }
 
-std::vector<std::string> PointMapNames(const TShape& strides) {
+namespace {
+// Of the maps of a level.
+std::span<const char* const> MapsOf(int form) {
+  static constexpr const char* kOfDistances[] = {"score", "side"};
+  static constexpr const char* kOfCenters[] = {"score", "box", "objectness"};
+  if (form == kCenters) return kOfCenters;
+  return kOfDistances;
+}
+}  // namespace
+
+std::vector<std::string> PointMapNames(const TShape& strides, int form) {
   std::vector<std::string> names;
-  for (const char* const name : {"score", "side"}) {
+  for (const char* const name : MapsOf(form)) {
     for (int l = 0; l < strides.ndim(); ++l) names.push_back(format("{}{}", name, l));
   }
   return names;
 }
 
 PointGridShape UnifyPointMaps(const TShape& strides, const std::string& who,
-                              std::vector<TShape>* in) {
-  const std::vector<std::string> names = PointMapNames(strides);
+                              std::vector<TShape>* in, int form) {
+  const std::vector<std::string> names = PointMapNames(strides, form);
   const auto levels = static_cast<size_t>(strides.ndim());
   PointGridShape all;
+  std::vector<TShape> grid(levels);  // [H, W]
   // Twice: what a later map says holds for the earlier ones.
   for (int pass = 0; pass < 2; ++pass) {
-    for (size_t i = 0; i < 2 * levels; ++i) {
-      const TShape& other = (*in)[i < levels ? i + levels : i - levels];
-      const bool sized = other.has_rank() && other.ndim() == 4;
-      const bool is_score = i < levels;
-      TShape expected{all.images, is_score ? all.classes : 4, sized ? other[2] : TShape::kUnknown,
-                      sized ? other[3] : TShape::kUnknown};
+    for (size_t i = 0; i < names.size(); ++i) {
+      TShape& of_level = grid[i % levels];
+      const bool sized = of_level.has_rank();
+      int64_t channels = 1;  // of objectness
+      if (i < levels) channels = all.classes;
+      if (i >= levels && i < 2 * levels) channels = 4;
+      TShape expected{all.images, channels, sized ? of_level[0] : TShape::kUnknown,
+                      sized ? of_level[1] : TShape::kUnknown};
       UnifyShape((*in)[i], &expected, who, names[i]);
       (*in)[i] = expected;
+      of_level = TShape{expected[2], expected[3]};
       all.images = expected[0];
-      if (is_score) all.classes = expected[1];
+      if (i < levels) all.classes = expected[1];
     }
   }
   if (all.classes == 0) Throw(ErrorKind::kConfig, "{}: the scores are of no class", who);

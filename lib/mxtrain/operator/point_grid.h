@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Detection without anchors (Tian et al. 2019, "FCOS", arXiv 1904.01355): a net says for each point
-// of several grids over an image how likely an object of each class is there, and how far the sides
-// of its box are away.
+// Detection without anchors: a net says for each point of several grids over an image how likely an
+// object of each class is there, and where its box is.
 //
 // Level l has a point in the middle of each square of strides[l] pixels: of maps [N, C, H, W] the
 // cell (y, x) is of the point ((x + 0.5) stride, (y + 0.5) stride), in pixels from the upper left
-// corner of the image as the net reads it. Of each level there are two maps:
-//   scores [N, classes, H, W]   the logit of each class
-//   sides  [N, 4, H, W]         of left, top, right, bottom: the logarithm of the distance from the
-//                               point, in strides
+// corner of the image as the net reads it. Of each level there are the maps of one of two forms.
+// kDistances (Tian et al. 2019, "FCOS", arXiv 1904.01355):
+//   score [N, classes, H, W]   the logit of each class
+//   side  [N, 4, H, W]         of left, top, right, bottom: the logarithm of the distance from the
+//                              point, in strides
+// kCenters (Ge et al. 2021, "YOLOX", arXiv 2107.08430):
+//   score      [N, classes, H, W]   the logit of each class, of an object that is there
+//   box        [N, 4, H, W]         of its centre x and y: how far right of and below the upper
+//   left
+//                                   corner of the square; the logarithms of width and height; all
+//                                   in strides
+//   objectness [N, 1, H, W]         the logit of whether an object is there
 // The points of an image are numbered level by level, in rows.
 #include <algorithm>
 #include <string>
@@ -23,8 +30,10 @@ namespace mxtrain {
 
 inline constexpr int kMostPointLevels = 8;
 
-// The parameter `strides` of operators over such maps, whose first arguments are the scores of each
-// level, then the sides.
+enum PointForm : int { kDistances, kCenters };
+
+// The parameter `strides` of operators over such maps, whose first arguments are the first map of
+// each level, then the second of each, and so on.
 template <typename P>
 void DeclareStrides(Fields<P>& f, TShape P::*member) {
   f.Add("strides", member).Required().Help("pixels between the points of each level");
@@ -32,7 +41,7 @@ void DeclareStrides(Fields<P>& f, TShape P::*member) {
 // Throws kConfig unless they are 1 to kMostPointLevels positive numbers.
 MXTRAIN_API void CheckStrides(const TShape& strides, const std::string& who);
 // Names of those arguments: score0, score1, ..., side0, side1, ...
-MXTRAIN_API std::vector<std::string> PointMapNames(const TShape& strides);
+MXTRAIN_API std::vector<std::string> PointMapNames(const TShape& strides, int form = kDistances);
 
 struct PointGridShape {
   int64_t images = TShape::kUnknown, classes = TShape::kUnknown, points = TShape::kUnknown;
@@ -40,31 +49,32 @@ struct PointGridShape {
 // Completes the shapes of those arguments; kUnknown what does not follow. Throws kConfig on a
 // contradiction.
 MXTRAIN_API PointGridShape UnifyPointMaps(const TShape& strides, const std::string& who,
-                                          std::vector<TShape>* in);
+                                          std::vector<TShape>* in, int form = kDistances);
 
 // The maps of a batch; for kernels.
 template <typename T>
 struct PointMaps {
   using C = ComputeOf<T>;
   struct Level {
-    T *scores, *sides;
-    int64_t first;  // number of its first point
+    T *scores, *sides, *objectness;  // `sides`: the four numbers of a box; the last null without
+    int64_t first;                   // number of its first point
     int64_t width, plane;
     C stride;
   };
   Level level[kMostPointLevels];
-  int levels = 0;
+  int form, levels = 0;
   int64_t classes = 0, points = 0;
 
-  // `blobs`: the arguments; as many as there are levels, twice.
-  PointMaps(const TShape& strides, std::span<const TBlob> blobs) : levels(strides.ndim()) {
+  // `blobs`: the arguments; as many as there are levels, for each map.
+  PointMaps(const TShape& strides, std::span<const TBlob> blobs, int its_form = kDistances)
+      : form(its_form), levels(strides.ndim()) {
     for (int l = 0; l < levels; ++l) {
-      const TBlob &scores = blobs[static_cast<size_t>(l)],
-                  &sides = blobs[static_cast<size_t>(levels + l)];
-      const TShape& map = scores.shape;
+      const auto blob = [&](int map) { return blobs[static_cast<size_t>(map * levels + l)]; };
+      const TShape map = blob(0).shape;
       classes = map[1];
-      level[l] = {static_cast<T*>(scores.data),
-                  static_cast<T*>(sides.data),
+      level[l] = {static_cast<T*>(blob(0).data),
+                  static_cast<T*>(blob(1).data),
+                  form == kCenters ? static_cast<T*>(blob(2).data) : nullptr,
                   points,
                   map[3],
                   map[2] * map[3],
@@ -101,6 +111,12 @@ struct PointMaps {
   MXTRAIN_HD C Score(int64_t image, const Place& at, int64_t k) const {
     return static_cast<C>(level[at.level].scores[ScoreIndex(image, at, k)]);
   }
+  MXTRAIN_HD int64_t ObjectnessIndex(int64_t image, const Place& at) const {
+    return image * level[at.level].plane + at.cell;
+  }
+  MXTRAIN_HD C Objectness(int64_t image, const Place& at) const {
+    return static_cast<C>(level[at.level].objectness[ObjectnessIndex(image, at)]);
+  }
   MXTRAIN_HD int64_t SideIndex(int64_t image, const Place& at, int side) const {
     return (image * 4 + side) * level[at.level].plane + at.cell;
   }
@@ -109,15 +125,26 @@ struct PointMaps {
   MXTRAIN_HD static C Limited(C log_distance) {
     return log_distance > kMostLogDistance ? kMostLogDistance : log_distance;
   }
-  MXTRAIN_HD C Side(int64_t image, const Place& at, int side) const {
-    return Limited(static_cast<C>(level[at.level].sides[SideIndex(image, at, side)]));
+  MXTRAIN_HD C RawSide(int64_t image, const Place& at, int side) const {
+    return static_cast<C>(level[at.level].sides[SideIndex(image, at, side)]);
   }
-  // The box of four logarithms of distances, numbers or dual numbers.
+  MXTRAIN_HD C Side(int64_t image, const Place& at, int side) const {
+    const C raw = RawSide(image, at, side);
+    return form == kCenters && side < 2 ? raw : Limited(raw);
+  }
+  // The box of the four numbers of a map, which may be dual numbers.
   template <typename V>
-  MXTRAIN_HD Corners<V> BoxOf(const Place& at, V left, V top, V right, V bottom) const {
+  MXTRAIN_HD Corners<V> BoxOf(const Place& at, V a, V b, V c, V d) const {
     const V stride = V(level[at.level].stride), x = V(at.x), y = V(at.y);
-    return {x - stride * vector_math::Exp(left), y - stride * vector_math::Exp(top),
-            x + stride * vector_math::Exp(right), y + stride * vector_math::Exp(bottom)};
+    if (form == kCenters) {
+      const V middle_x = x + (a - V(0.5)) * stride, middle_y = y + (b - V(0.5)) * stride,
+              half_width = stride * vector_math::Exp(c) * V(0.5),
+              half_height = stride * vector_math::Exp(d) * V(0.5);
+      return {middle_x - half_width, middle_y - half_height, middle_x + half_width,
+              middle_y + half_height};
+    }
+    return {x - stride * vector_math::Exp(a), y - stride * vector_math::Exp(b),
+            x + stride * vector_math::Exp(c), y + stride * vector_math::Exp(d)};
   }
   MXTRAIN_HD Corners<C> Box(int64_t image, const Place& at) const {
     return BoxOf(at, Side(image, at, 0), Side(image, at, 1), Side(image, at, 2),

@@ -340,6 +340,12 @@ std::vector<Case> BoxCases() {
            {{4, 4, 6}},
            Numbers({4, 2, 3}, {0.3, -1, 25, 1.5, 0.7, -3, 2})},
           "of two levels"),
+      One("PointBoxes", {{"strides", "(4, 8)"}, {"form", "centers"}},
+          {{{2, 4, 6}}, {{2, 2, 3}}, {{4, 4, 6}}, {{4, 2, 3}}, {{1, 4, 6}}, {{1, 2, 3}}},
+          "of centres"),
+      One("PointBoxes", {{"strides", "(8,)"}, {"form", "centers"}, {"clip", "False"}},
+          {{{1, 2, 3}}, Numbers({4, 2, 3}, {0.3, -1, 25, 1.5, 0.7, -3, 2}), {{1, 2, 3}}},
+          "of centres beyond the edges"),
   };
 }
 

@@ -51,6 +51,7 @@ constexpr Refused kNotInNets[] = {
     {"clip_global_norm", "part of training"},
     {"multi_sum_sq", "part of training"},
     {"PointBoxLoss", "a loss; it reads labels"},
+    {"SimOtaLoss", "a loss; it reads labels"},
     {"_contrib_MultiBoxTarget", "targets of a loss; it reads labels"},
     {"_contrib_box_encode", "targets of a loss; it reads labels"},
     {"_contrib_bipartite_matching", "part of making targets of a loss"},

@@ -31,41 +31,6 @@ void PointBoxLossParam::Declare(Fields<PointBoxLossParam>& f) {
   f.Add("grad_scale", &P::grad_scale).Default(1.0f).Help("factor of the gradient");
 }
 
-std::vector<std::string> PointBoxLossProperty::ListArguments() const {
-  std::vector<std::string> names = PointMapNames(param_.strides);
-  names.push_back("label");
-  return names;
-}
-
-bool PointBoxLossProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
-                                      std::vector<TShape>*) const {
-  TShape &label = in->back(), &output = (*out)[0];
-  PointGridShape grid = UnifyPointMaps(param_.strides, TypeString(), in);
-  TShape rows{grid.images, TShape::kUnknown, kColumns};
-  UnifyShape(label, &rows, TypeString(), "label");
-  label = rows;
-  UnifyShape(TShape{rows[0]}, &output, TypeString(), "output");
-  if (grid.images == TShape::kUnknown && output[0] != TShape::kUnknown) {
-    (*in)[0][0] = output[0];
-    grid = UnifyPointMaps(param_.strides, TypeString(), in);
-    label[0] = output[0];
-  }
-  return label.known() && grid.points != TShape::kUnknown && grid.classes != TShape::kUnknown;
-}
-
-// A narrow type does not hold the pixels of a large image.
-bool PointBoxLossProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
-                                     std::vector<DType>*) const {
-  DType data = (*out)[0];
-  for (size_t i = 0; i + 1 < in->size() && data == DType::kUnknown; ++i) data = (*in)[i];
-  if (data == DType::kUnknown) return false;
-  const std::vector<std::string> names = ListArguments();
-  for (size_t i = 0; i + 1 < in->size(); ++i) UnifyType(data, &(*in)[i], TypeString(), names[i]);
-  UnifyType(data, &(*out)[0], TypeString(), "output");
-  UnifyType(data == DType::kFloat64 ? data : DType::kFloat32, &in->back(), TypeString(), "label");
-  return true;
-}
-
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(point_box_loss, registry) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // PointBoxLoss: the loss of a detector without anchors (operator/point_grid.h), [N], one for each
-// image. Inputs: its maps, then label [N, objects, 6] with rows of class, left, top, right, bottom
-// in pixels of the image as the net reads it, and 0, or 1 for an object that nothing is to be
-// learnt of; rows with a negative class are no objects. Ignores the head gradient, as all losses.
+// image. Inputs: its maps of distances and the labels (operator/point_loss.h). Ignores the head
+// gradient, as all losses.
 //
 // Which points are to find an object depends on what the net says (task-aligned assignment, Feng et
 // al. 2021, "TOOD", arXiv 2108.07755): candidates are the points in its box, or within half a
@@ -21,7 +20,7 @@
 // 2006.04388) and the generalized intersection over union (Rezatofighi et al. 2019, arXiv
 // 1902.09630). Targets have no gradient. The loss of an image does not depend on the others of its
 // batch.
-#include "mxtrain/operator/point_grid.h"
+#include "mxtrain/operator/point_loss.h"
 
 namespace mxtrain {
 
@@ -34,18 +33,23 @@ struct PointBoxLossParam : Parameter<PointBoxLossParam> {
 
 class PointBoxLossProperty final : public PropertyWithParam<PointBoxLossParam> {
  public:
-  static constexpr int64_t kColumns = 6;  // of the label
   static constexpr int kMostCandidates = 32;
 
   std::string TypeString() const override { return "PointBoxLoss"; }
   std::string Description() const override {
     return "the loss of a detector without anchors, by task-aligned assignment";
   }
-  std::vector<std::string> ListArguments() const override;
+  std::vector<std::string> ListArguments() const override {
+    return PointLossArguments(param_.strides, kDistances);
+  }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
-                  std::vector<TShape>* aux) const override;
+                  std::vector<TShape>*) const override {
+    return InferPointLossShapes(param_.strides, kDistances, TypeString(), in, out);
+  }
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,
-                 std::vector<DType>* aux) const override;
+                 std::vector<DType>*) const override {
+    return InferPointLossTypes(ListArguments(), TypeString(), in, out);
+  }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>&,
                                              const std::vector<int>& in_data,
                                              const std::vector<int>&) const override {

@@ -3,7 +3,6 @@
 // In three steps: each object chooses its candidates (the work of a thread, which looks at the
 // points in the object's box only), each image gives its points to objects, and a team sums the
 // loss of an image. Backward differentiates the terms of the loss with dual numbers.
-#include <limits>
 #include <memory>
 
 #include "mxtrain/operator/operator.h"
@@ -12,8 +11,6 @@
 #include "mxtrain/operators/point_box_loss/point_box_loss.h"
 
 namespace mxtrain::point_box_loss {
-
-inline constexpr int32_t kBackground = -1, kNothingLearnt = -2;
 
 template <typename V>
 MXTRAIN_HD V Smaller(V a, V b) {
@@ -42,31 +39,6 @@ struct ScoreLoss {
     const V gap = y - vector_math::Sigmoid(z), size = gap < V(0) ? -gap : gap;
     if (gamma == 2) return size * size * entropy;
     return size > V(0) ? vector_math::Pow(size, V(gamma)) * entropy : V(0);
-  }
-};
-
-// The objects of an image.
-template <typename T>
-struct Labels {
-  using L = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  using C = ComputeOf<T>;
-  const L* rows;
-  int64_t most, classes;
-
-  struct Object {
-    int64_t label;
-    Corners<C> box;
-    bool learnt;
-  };
-  // False if the row is none: no class of the net's, or without an area.
-  MXTRAIN_HD bool Get(int64_t image, int64_t m, Object* object) const {
-    const L* row = rows + (image * most + m) * PointBoxLossProperty::kColumns;
-    if (!(row[0] >= L(0) && row[0] < static_cast<L>(classes))) return false;
-    object->label = static_cast<int64_t>(row[0]);
-    object->box = {static_cast<C>(row[1]), static_cast<C>(row[2]), static_cast<C>(row[3]),
-                   static_cast<C>(row[4])};
-    object->learnt = row[5] == L(0);
-    return object->box.Area() > C(0);
   }
 };
 
@@ -108,7 +80,7 @@ template <typename T>
 struct ChooseCandidates {
   using C = ComputeOf<T>;
   PointMaps<T> maps;
-  Labels<T> labels;
+  PointLabels<T> labels;
   Wishes<C> wishes;
   C score_power, overlap_power;
 
@@ -141,7 +113,7 @@ struct ChooseCandidates {
   MXTRAIN_HD void operator()(int64_t i) const {
     const int64_t image = i / labels.most, first = i * wishes.candidates;
     for (int j = 0; j < wishes.candidates; ++j) wishes.point[first + j] = -1;
-    typename Labels<T>::Object object;
+    typename PointLabels<T>::Object object;
     if (!labels.Get(image, i % labels.most, &object) || !object.learnt) return;
     for (int l = 0; l < maps.levels; ++l) {
       const auto& level = maps.level[l];
@@ -182,7 +154,7 @@ template <typename T>
 struct AssignPoints {
   using C = ComputeOf<T>;
   PointMaps<T> maps;
-  Labels<T> labels;
+  PointLabels<T> labels;
   Wishes<C> wishes;
   Targets<C> targets;
 
@@ -217,19 +189,7 @@ struct AssignPoints {
       }
     }
     targets.sum[image] = sum > C(1) ? sum : C(1);
-    IgnoreInside(image, object);
-  }
-  MXTRAIN_HD void IgnoreInside(int64_t image, int32_t* object) const {
-    for (int64_t m = 0; m < labels.most; ++m) {
-      typename Labels<T>::Object ignored;
-      if (!labels.Get(image, m, &ignored) || ignored.learnt) continue;
-      for (int64_t p = 0; p < maps.points; ++p) {
-        const auto at = maps.PlaceOf(p);
-        const bool inside = at.x >= ignored.box.left && at.x <= ignored.box.right &&
-                            at.y >= ignored.box.top && at.y <= ignored.box.bottom;
-        if (inside && object[p] == kBackground) object[p] = kNothingLearnt;
-      }
-    }
+    IgnoreInside(maps, labels, image, object);
   }
 };
 
@@ -238,20 +198,20 @@ template <typename T>
 struct PointTerms {
   using C = ComputeOf<T>;
   PointMaps<T> maps;
-  Labels<T> labels;
+  PointLabels<T> labels;
   Targets<C> targets;
   float gamma;
 
   MXTRAIN_HD C Target(int64_t image, int64_t p, int64_t k) const {
     const int32_t m = targets.object[image * maps.points + p];
-    typename Labels<T>::Object object;
+    typename PointLabels<T>::Object object;
     if (m < 0 || !labels.Get(image, m, &object)) return C(0);
     return object.label == k ? targets.score[image * maps.points + p] : C(0);
   }
   // y (1 - GIoU), differentiated by one of the four sides; -1: by none.
   MXTRAIN_HD Dual<C> BoxTerm(int64_t image, int64_t p, int by) const {
     const int32_t m = targets.object[image * maps.points + p];
-    typename Labels<T>::Object object;
+    typename PointLabels<T>::Object object;
     if (m < 0 || !labels.Get(image, m, &object)) return Dual<C>(C(0));
     const auto at = maps.PlaceOf(p);
     Dual<C> side[4];
@@ -338,7 +298,7 @@ class PointBoxLoss final : public Operator {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
       const PointMaps<T> maps(param_.strides, args.in_data);
-      const Labels<T> labels = LabelsOf<T>(args.in_data.back(), maps.classes);
+      const PointLabels<T> labels(args.in_data.back(), maps.classes);
       char* scratch = args.ctx.workspace.template dptr<char>();
       void* kept = scratch;
       if (args.ctx.saved.empty()) {
@@ -368,7 +328,7 @@ class PointBoxLoss final : public Operator {
       using C = ComputeOf<T>;
       const PointMaps<T> maps(param_.strides, args.in_data);
       const Targets<C> targets(args.ctx.saved[0].data, images, maps.points);
-      const Labels<T> labels = LabelsOf<T>(args.in_data.back(), maps.classes);
+      const PointLabels<T> labels(args.in_data.back(), maps.classes);
       DifferentiatePoint<T> body{TermsOf(maps, labels, targets),
                                  static_cast<C>(param_.box_weight),
                                  static_cast<C>(param_.grad_scale),
@@ -384,12 +344,8 @@ class PointBoxLoss final : public Operator {
   }
 
  private:
-  template <typename T>
-  static Labels<T> LabelsOf(const TBlob& label, int64_t classes) {
-    return {static_cast<const typename Labels<T>::L*>(label.data), label.shape[1], classes};
-  }
   template <typename T, typename C>
-  PointTerms<T> TermsOf(const PointMaps<T>& maps, const Labels<T>& labels,
+  PointTerms<T> TermsOf(const PointMaps<T>& maps, const PointLabels<T>& labels,
                         const Targets<C>& targets) const {
     return {maps, labels, targets, param_.focal_gamma};
   }
@@ -402,13 +358,9 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
                                  Backend&) {
   const PointBoxLossParam& param = static_cast<const PointBoxLossProperty&>(base).param();
   const TShape& label = request.in.back().shape;
-  int64_t points = 0;
-  for (int l = 0; l < param.strides.ndim(); ++l) {
-    const TShape& map = request.in[static_cast<size_t>(l)].shape;
-    points += map[2] * map[3];
-  }
-  if (points > std::numeric_limits<int32_t>::max())
-    return Refusal{format("it takes at most {} points", std::numeric_limits<int32_t>::max())};
+  const Expected<int64_t, Refusal> counted = CountPoints(param.strides, request);
+  if (!counted) return counted.error();
+  const int64_t points = *counted;
   const bool wide = request.in[0].type == DType::kFloat64;
   const int64_t objects = label[0] * label[1];
   const int64_t targets = RoundUp(

@@ -7,7 +7,7 @@ namespace mxtrain {
 
 bool PointBoxesProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                     std::vector<TShape>*) const {
-  const PointGridShape grid = UnifyPointMaps(param_.strides, TypeString(), in);
+  const PointGridShape grid = UnifyPointMaps(param_.strides, TypeString(), in, param_.form);
   UnifyShape(TShape{grid.images, grid.points, kColumns}, &(*out)[0], TypeString(), "output");
   return (*out)[0].known() && grid.classes != TShape::kUnknown;
 }

@@ -14,10 +14,12 @@ template <typename T>
 struct ProposeBox {
   using C = ComputeOf<T>;
   PointMaps<T> maps;
+  bool clip;
   OpReqType req;
   T* out;
 
-  MXTRAIN_HD static C Within(C at, C length) {
+  MXTRAIN_HD C Within(C at, C length) const {
+    if (!clip) return at;
     return at < C(0) ? C(0) : at > length ? length : at;
   }
   MXTRAIN_HD void operator()(int64_t i) const {
@@ -31,9 +33,12 @@ struct ProposeBox {
     }
     const Corners<C> box = maps.Box(image, at);
     const auto [width, height] = maps.Extent();
+    C found = vector_math::Sigmoid(score);
+    if (maps.form == kCenters) found *= vector_math::Sigmoid(maps.Objectness(image, at));
     const C row[PointBoxesProperty::kColumns] = {
-        static_cast<C>(best),    vector_math::Sigmoid(score), Within(box.left, width),
-        Within(box.top, height), Within(box.right, width),    Within(box.bottom, height)};
+        static_cast<C>(best),     found,
+        Within(box.left, width),  Within(box.top, height),
+        Within(box.right, width), Within(box.bottom, height)};
     for (int64_t k = 0; k < PointBoxesProperty::kColumns; ++k)
       Assign(req, out, i * PointBoxesProperty::kColumns + k, row[k]);
   }
@@ -42,7 +47,7 @@ struct ProposeBox {
 template <typename Device>
 class PointBoxes final : public Operator {
  public:
-  explicit PointBoxes(const PointBoxesParam& param) : strides_(param.strides) {}
+  explicit PointBoxes(const PointBoxesParam& param) : param_(param) {}
 
   void Forward(const ForwardArgs& args) override {
     const TBlob& out = args.out_data[0];
@@ -50,7 +55,8 @@ class PointBoxes final : public Operator {
     SwitchFloating(out.type, "PointBoxes", [&](auto tag) {
       using T = typename decltype(tag)::type;
       Launch(Device{args.ctx.run_ctx}, out.Size() / PointBoxesProperty::kColumns,
-             ProposeBox<T>{PointMaps<T>(strides_, args.in_data), args.req[0], out.dptr<T>()});
+             ProposeBox<T>{PointMaps<T>(param_.strides, args.in_data, param_.form), param_.clip,
+                           args.req[0], out.dptr<T>()});
     });
   }
   void Backward(const BackwardArgs& args) override {
@@ -59,7 +65,7 @@ class PointBoxes final : public Operator {
   }
 
  private:
-  const TShape strides_;
+  const PointBoxesParam param_;
 };
 
 }  // namespace mxtrain::point_boxes

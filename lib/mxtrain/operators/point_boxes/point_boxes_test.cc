@@ -76,6 +76,66 @@ TEST_CASE("PointBoxes") {
   ExaminePointBoxes({{0, 2, 4, 3}, {0, 4, 4, 3}}, "(4,)", {4});
 }
 
+// Rows of one level of centres, by the definition in point_grid.h.
+Arrays ProposedOfCenters(const Arrays& in, const std::vector<TShape>& shapes, double stride,
+                         bool clip) {
+  const int64_t classes = shapes[0][1], h = shapes[0][2], w = shapes[0][3], plane = h * w;
+  const auto sigmoid = [](double z) { return 1 / (1 + std::exp(-z)); };
+  const auto at = [&](size_t map, int64_t i) { return in[map][static_cast<size_t>(i)]; };
+  Values rows;
+  for (int64_t n = 0; n < shapes[0][0]; ++n) {
+    for (int64_t i = 0; i < plane; ++i) {
+      int64_t best = 0;
+      const auto score = [&](int64_t k) { return at(0, (n * classes + k) * plane + i); };
+      for (int64_t k = 1; k < classes; ++k) best = score(k) > score(best) ? k : best;
+      const auto box = [&](int64_t k) { return at(1, (n * 4 + k) * plane + i); };
+      const double x = (static_cast<double>(i % w) + box(0)) * stride,
+                   y = (static_cast<double>(i / w) + box(1)) * stride,
+                   half_width = std::exp(box(2)) * stride / 2,
+                   half_height = std::exp(box(3)) * stride / 2;
+      const auto end = [&](double value, int64_t cells) {
+        return clip ? std::clamp(value, 0.0, stride * static_cast<double>(cells)) : value;
+      };
+      const Values row = {
+          static_cast<double>(best), sigmoid(score(best)) * sigmoid(at(2, n * plane + i)),
+          end(x - half_width, w),    end(y - half_height, h),
+          end(x + half_width, w),    end(y + half_height, h)};
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+  }
+  return {rows};
+}
+
+TEST_CASE("PointBoxes of centres") {
+  for (const bool clip : {true, false}) {
+    const std::vector<TShape> shapes = {{2, 3, 3, 5}, {2, 4, 3, 5}, {2, 1, 3, 5}};
+    OperatorCase c;
+    c.op = "PointBoxes";
+    c.name = format("PointBoxes of centres, clip {}", clip);
+    c.kwargs = {{"strides", "(8,)"}, {"form", "centers"}, {"clip", clip ? "True" : "False"}};
+    c.shapes = shapes;
+    c.inputs = {Distinct(-2, 2)};
+    c.forward = [=](const Arrays& in, const Arrays&) {
+      return ProposedOfCenters(in, shapes, 8, clip);
+    };
+    c.gradient = [](const Arrays& in, const Arrays&, const Arrays&) {
+      Arrays zeros;
+      for (const Values& map : in) zeros.emplace_back(map.size());
+      return zeros;
+    };
+    c.tolerance = {64, "an exponential times a stride, of several units"};
+    RunCase(c);
+  }
+  const auto op = TestRegistry().Create("PointBoxes", {{"strides", "(8, 4)"}, {"form", "centers"}});
+  CHECK(op->ListArguments() ==
+        std::vector<std::string>{"score0", "score1", "box0", "box1", "objectness0", "objectness1"});
+  std::vector<TShape> in = {{1, 2, 3, 3}, {1, 2, 6, 6}, {1, 4, 3, 3},
+                            {1, 4, 6, 6}, {1, 1, 3, 3}, {1, 2, 6, 6}},
+                      out(1), aux;
+  CHECK(Says(MessageOf([&] { op->InferShape(&in, &out, &aux); }),
+             "PointBoxes: objectness1 has shape"));
+}
+
 TEST_CASE("PointBoxes: maps that do not fit") {
   const auto shapes = [](const TShape& score, const TShape& side) {
     const auto op = TestRegistry().Create("PointBoxes", {{"strides", "(8,)"}});
