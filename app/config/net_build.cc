@@ -6,6 +6,7 @@
 #include "app/config/net_layers.h"
 #include "app/config/net_onnx.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/operator/zeros_if_missing.h"
 
 namespace mxtrain::config {
 namespace {
@@ -398,7 +399,7 @@ class Builder {
     WarnOfOverlap(layer, kwargs, &diagnostics_);
     if (!inputs.empty()) WarnOfTwoSoftmaxes(layer, inputs[0], &diagnostics_);
     for (size_t k = inputs.size(); k < arguments.size(); ++k) {
-      if (named->contains(arguments[k])) continue;
+      if (named->contains(arguments[k]) || IsZeroIfMissing(op, static_cast<int>(k))) continue;
       const std::string name = layer.name + "_" + arguments[k];
       if (IsLabel(op, static_cast<int>(k), arguments[k])) {
         label_names_.push_back(name);

@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/operator/zeros_if_missing.h"
 #include "mxtrain/symbol/internal/attrs.h"
 #include "mxtrain/symbol/internal/symbol_rep.h"
 #include "mxtrain/symbol/symbol.h"
@@ -62,6 +63,12 @@ class InputSlots {
               "{}: the attribute '{}' is for a new variable, but {} was given; set {} there",
               DescribeNode(node_), key, DescribeNode(given.vertex->node), split->second);
       }
+      if (IsZeroIfMissing(*node_.op, static_cast<int>(found - names_.begin()))) {
+        Throw(ErrorKind::kConfig,
+              "{}: the attribute '{}' is for a new variable, but '{}' is zeros if it is not given; "
+              "set {} on a variable of your own",
+              DescribeNode(node_), key, split->first, split->second);
+      }
     }
   }
 
@@ -72,6 +79,22 @@ class InputSlots {
   std::vector<std::string> names_;
   std::vector<Edge> edges_;
 };
+
+// Zeros for the missing arguments that may be; their shape follows from the operator's.
+void AddZeros(const OperatorRegistry& registry, const Node& node,
+              const std::shared_ptr<const GeneratedName>& generated, std::vector<Edge>* edges) {
+  const std::vector<std::string> arguments = node.op->ListArguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if ((*edges)[i].vertex || !IsZeroIfMissing(*node.op, static_cast<int>(i))) continue;
+    Node zeros;
+    zeros.name = node.name + "_" + arguments[i];
+    zeros.where = node.where;
+    zeros.op = CreateProperty(registry, "_zeros", {}, zeros, 0);
+    auto vertex = std::make_shared<Vertex>(*MakeOperator(std::move(zeros), {}, generated));
+    vertex->suffix = "_" + arguments[i];
+    (*edges)[i] = Edge{std::move(vertex), 0};
+  }
+}
 
 }  // namespace
 
@@ -111,7 +134,9 @@ Symbol Symbol::Create(const OperatorRegistry& registry, std::string_view op,
   std::shared_ptr<const GeneratedName> generated;
   if (name.empty())
     generated = std::make_shared<const GeneratedName>(GeneratedName{Lower(op), node.name});
-  const VertexRef vertex = MakeOperator(node, slots.Take(), std::move(generated));
+  std::vector<Edge> edges = slots.Take();
+  AddZeros(registry, node, generated, &edges);
+  const VertexRef vertex = MakeOperator(node, std::move(edges), std::move(generated));
   scope.Add(std::vector{Edge{vertex, 0}});
 
   std::vector<Edge> heads;
