@@ -24,7 +24,8 @@ const Entry kEntries[] = {{"zero", "zeros", NewZero, NoParam::Describe},
                           {"xavier", "xavier", NewXavier, DescribeXavier},
                           {"msra_prelu", "msraprelu", NewMsraPrelu, DescribeMsraPrelu},
                           {"orthogonal", "orthogonal", NewOrthogonal, DescribeOrthogonal},
-                          {"bilinear", "bilinear", NewBilinear, NoParam::Describe}};
+                          {"bilinear", "bilinear", NewBilinear, NoParam::Describe},
+                          {"fused_rnn", "fusedrnn", NewFusedRnn, DescribeFusedRnn}};
 
 const Entry& Find(std::string_view name) {
   const std::string lower = Lower(name);

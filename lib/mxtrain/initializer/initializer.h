@@ -18,8 +18,9 @@ namespace mxtrain {
 class MXTRAIN_API Initializer {
  public:
   // zero, one, constant(value), uniform(scale), normal(sigma), xavier(rnd_type, factor_type,
-  // magnitude), msra_prelu(factor_type, slope), orthogonal(scale), bilinear; also under MXNet's
-  // names (zeros, ones, MSRAPrelu). Throws kConfig with the nearest name or parameter.
+  // magnitude), msra_prelu(factor_type, slope), orthogonal(scale), bilinear, fused_rnn(init,
+  // num_hidden, num_layers, mode, bidirectional, forget_bias); also under MXNet's names (zeros,
+  // ones, MSRAPrelu). Throws kConfig with the nearest name or parameter.
   static std::unique_ptr<Initializer> Create(std::string_view name, const Kwargs& kwargs = {});
   // From the text of a variable's `__init__` attribute: a name (xavier) or a JSON list
   // (["xavier", {"magnitude": "2"}]).

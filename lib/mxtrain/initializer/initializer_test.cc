@@ -172,6 +172,33 @@ TEST_CASE("rules by name") {
   }
 }
 
+TEST_CASE("fused_rnn: biases of 0 and of forget gates behind the weights") {
+  Runtime runtime(With(2), nullptr);
+  // Two layers of 2 units with 3 inputs: 4 gates of W, R, then b_W and b_R.
+  const int64_t weights = 4 * 2 * (3 + 2) + 4 * 2 * (2 + 2);
+  const Kwargs lstm = {{"num_hidden", "2"}, {"num_layers", "2"}, {"mode", "lstm"}};
+  std::vector<float> values = Values(runtime, "FusedRNN", lstm, {weights + 2 * 16});
+  CHECK(Largest(values) == 1);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool forgets = i >= size_t{weights} && (i - size_t{weights}) % 8 / 2 == 1;
+    CHECK((forgets ? values[i] == 1 : std::abs(values[i]) <= std::sqrt(0.5f)));
+  }
+  CHECK(Deviation({values.begin(), values.begin() + weights}) ==
+        doctest::Approx(std::sqrt(0.5 / 3)).epsilon(0.15));
+  Kwargs constant = lstm;
+  constant.emplace_back("init", R"(["constant", {"value": "3"}])");
+  constant.emplace_back("forget_bias", "-2");
+  values = Values(runtime, "fused_rnn", constant, {weights + 2 * 16});
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool bias = i >= size_t{weights}, forgets = bias && (i - size_t{weights}) % 8 / 2 == 1;
+    CHECK(values[i] == (forgets ? -2 : bias ? 0 : 3));
+  }
+  CHECK_THROWS_WITH_AS(Values(runtime, "fused_rnn", lstm, {32}),
+                       "fused_rnn initializes the parameters of an RNN, more than 32 numbers; "
+                       "'fc1_weight' has shape [32]",
+                       Error);
+}
+
 TEST_CASE("errors name the parameter and the choices") {
   Runtime runtime(With(1), nullptr);
   CHECK_THROWS_WITH_AS(Values(runtime, "xavier", {}, {3}),
@@ -180,7 +207,7 @@ TEST_CASE("errors name the parameter and the choices") {
                        Error);
   CHECK_THROWS_WITH_AS(Initializer::Create("identity"),
                        "there is no initializer 'identity'; use zero, one, constant, uniform, "
-                       "normal, xavier, msra_prelu, orthogonal, bilinear",
+                       "normal, xavier, msra_prelu, orthogonal, bilinear, fused_rnn",
                        Error);
   CHECK_THROWS_AS(Initializer::Create("constant"), Error);
   CHECK_THROWS_AS(Initializer::Create("zero", {{"value", "1"}}), Error);

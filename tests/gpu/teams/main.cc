@@ -6,6 +6,7 @@
 
 #include "host_as_gpu.h"
 #include "library_convolution.h"
+#include "rnn_on_teams.h"
 #include "tests/support/operator_case.h"
 #include "tile_attention.h"
 
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   RegisterTeamKernels(*registry);
   test::AddLibraryConvolution(*registry);
   test::AddTileAttention(*registry);
+  test::AddRnnOnTeams(*registry);
   test::HostAsGpu backend;
   test::TestOn(Context::gpu(0), registry, &backend);
   return doctest::Context(argc, argv).run();

@@ -17,12 +17,14 @@ std::unique_ptr<Initializer> NewXavier(const Kwargs& kwargs);
 std::unique_ptr<Initializer> NewMsraPrelu(const Kwargs& kwargs);
 std::unique_ptr<Initializer> NewOrthogonal(const Kwargs& kwargs);
 std::unique_ptr<Initializer> NewBilinear(const Kwargs& kwargs);
+std::unique_ptr<Initializer> NewFusedRnn(const Kwargs& kwargs);
 std::vector<FieldInfo> DescribeConstant();
 std::vector<FieldInfo> DescribeUniform();
 std::vector<FieldInfo> DescribeNormal();
 std::vector<FieldInfo> DescribeXavier();
 std::vector<FieldInfo> DescribeMsraPrelu();
 std::vector<FieldInfo> DescribeOrthogonal();
+std::vector<FieldInfo> DescribeFusedRnn();
 
 // Sets element i, in row-major order, to value(i). `value` runs on the CPU's compute lane and must
 // be safe to call from several threads at once.

@@ -9,9 +9,9 @@ namespace mxtrain::dot {
 
 // c = a b, or += a b, honouring the request; sums in double, whatever `math`. The shapes of the
 // views match. matrix_product.cuh has the same for OnGpu.
-void MultiplyMatrices(const OnCpu& device, Math math, const TBlob& a, const MatrixView& va,
-                      const TBlob& b, const MatrixView& vb, const TBlob& c, const MatrixView& vc,
-                      OpReqType req);
+MXTRAIN_API void MultiplyMatrices(const OnCpu& device, Math math, const TBlob& a,
+                                  const MatrixView& va, const TBlob& b, const MatrixView& vb,
+                                  const TBlob& c, const MatrixView& vc, OpReqType req);
 
 // Estimated nanoseconds, for plans.
 MXTRAIN_API double ProductCost(const MatrixView& a, const MatrixView& b);

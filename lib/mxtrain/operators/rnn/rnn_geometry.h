@@ -9,7 +9,7 @@ namespace mxtrain::rnn {
 
 enum Mode : int { kRelu, kTanh, kLstm, kGru };
 
-constexpr int64_t GatesOf(int mode) {
+MXTRAIN_HD constexpr int64_t GatesOf(int mode) {
   return mode == kLstm ? 4 : mode == kGru ? 3 : 1;
 }
 
@@ -20,10 +20,10 @@ struct Geometry {
   int64_t layers = 1, directions = 1;
   bool projects = false;
 
-  int64_t gates() const { return GatesOf(mode); }
-  int64_t rows() const { return steps * batch; }             // of the arrays of all steps
-  int64_t gate_columns() const { return gates() * hidden; }  // of the activations of a direction
-  int64_t width() const { return directions * output; }      // of a layer's output
+  MXTRAIN_HD int64_t gates() const { return GatesOf(mode); }
+  MXTRAIN_HD int64_t rows() const { return steps * batch; }             // of the arrays of all steps
+  MXTRAIN_HD int64_t gate_columns() const { return gates() * hidden; }  // of the activations of a direction
+  MXTRAIN_HD int64_t width() const { return directions * output; }      // of a layer's output
   int64_t InputsOf(int64_t layer) const { return layer == 0 ? inputs : width(); }
 
   // Elements of W, R and P of a direction.
