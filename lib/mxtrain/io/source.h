@@ -46,13 +46,14 @@ struct FieldSpec {
 };
 
 // The value of one field of a record: exactly one of these. Views point into the source and are
-// valid as long as it.
+// valid as long as it; `values` may point to `made`, and are then valid until the next reading.
 struct FieldValue {
   std::string encoded;  // kImage: the bytes of a JPEG, PNG or BMP
   // kImage: a decoded image of the field's shape, channels interleaved (HWC).
   std::span<const uint8_t> pixels;
   // kValues; kPoints, kBoxes: [rows, columns] of as many rows as the record has.
   std::span<const float> values;
+  std::vector<float> made;  // what `values` view, of a source that keeps no float32
   // kMask: a gray image of the size of the example's first one, of class numbers and kNoClass.
   Image classes;
 };

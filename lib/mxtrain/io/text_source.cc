@@ -38,26 +38,28 @@ bool HasTextFiles(const std::string& path) {
   return false;
 }
 
+// The tokens of the files: of texts in memory, of a token file where they are.
 struct Tokens {
   TokenizerPtr tokenizer;
-  std::vector<TokenId> ids;
+  std::unique_ptr<text::TokenFile> file;  // null: ids
+  text::Ids ids;
   std::vector<std::string> invalid;  // files that are not UTF-8
+
+  int64_t size() const { return file ? static_cast<int64_t>(file->tokens()) : std::ssize(ids); }
 };
 
-Tokens ReadTokens(const TextParam& param) {
+Tokens OfTokenFile(const TextParam& param) {
   Tokens tokens;
-  if (IsTokenFileName(param.path)) {
-    const text::TokenFile file(param.path);
-    tokens.tokenizer = file.NewTokenizer();
-    if (!param.tokenizer_text.empty() && tokens.tokenizer->ToText() != param.tokenizer_text)
-      Throw(ErrorKind::kData, "the tokens of {} are of another tokenizer than the model's",
-            param.path);
-    const std::vector<std::string> damages = file.Verify();
-    if (!damages.empty()) Throw(ErrorKind::kData, "{}: {}", param.path, damages[0]);
-    tokens.ids.resize(file.tokens());
-    file.Read(0, tokens.ids);
-    return tokens;
-  }
+  tokens.file = std::make_unique<text::TokenFile>(param.path);
+  tokens.tokenizer = tokens.file->NewTokenizer();
+  if (!param.tokenizer_text.empty() && tokens.tokenizer->ToText() != param.tokenizer_text)
+    Throw(ErrorKind::kData, "the tokens of {} are of another tokenizer than the model's",
+          param.path);
+  return tokens;
+}
+
+Tokens OfTexts(const TextParam& param) {
+  Tokens tokens;
   const std::vector<std::string> files = TextFiles(param.path);
   std::vector<std::string> texts;
   for (const std::string& file : files) texts.push_back(ReadFile(file));
@@ -78,32 +80,31 @@ class TextSource final : public Source {
   TextSource(const TextParam& param, Tokens tokens)
       : path_(param.path),
         length_(param.length),
-        stride_(param.stride > 0 ? param.stride : param.length) {
-    const auto all = static_cast<double>(tokens.ids.size());
+        stride_(param.stride > 0 ? param.stride : param.length),
+        all_(std::move(tokens)) {
+    const auto all = static_cast<double>(all_.size());
     begin_ = static_cast<int64_t>(all * param.part[0]);
     const auto end = static_cast<int64_t>(all * param.part[1]);
     if (end - begin_ <= length_) {
       Throw(ErrorKind::kData, "{}: {} of {} are too few for an example of {} and the next one",
-            path_, Counted(end - begin_, "token"), Counted(std::ssize(tokens.ids), "token"),
-            length_);
+            path_, Counted(end - begin_, "token"), Counted(all_.size(), "token"), length_);
     }
     size_ = (end - begin_ - 1 - length_) / stride_ + 1;
-    ids_.assign(tokens.ids.begin() + begin_, tokens.ids.begin() + end);
-    for (int64_t id = 0; id < tokens.tokenizer->vocabulary_size(); ++id)
-      tokens_.push_back(NameOf(*tokens.tokenizer, static_cast<TokenId>(id)));
+    for (int64_t id = 0; id < all_.tokenizer->vocabulary_size(); ++id)
+      names_.push_back(NameOf(*all_.tokenizer, static_cast<TokenId>(id)));
     const TShape shape{length_};
     data_ = {{"data", FieldKind::kValues, shape}};
     label_ = {{"label", FieldKind::kValues, shape}};
-    found_ = {{"tokenizer_text", tokens.tokenizer->ToText()}};
-    if (!tokens.invalid.empty()) {
+    found_ = {{"tokenizer_text", all_.tokenizer->ToText()}};
+    if (!all_.invalid.empty()) {
       warnings_.push_back(
           format("{} not UTF-8 (first: {}); what is invalid there is read as bytes or as U+FFFD",
-                 tokens.invalid.size() == 1 ? "a text is"
-                                            : Counted(std::ssize(tokens.invalid), "text") + " are",
-                 tokens.invalid[0]));
+                 all_.invalid.size() == 1 ? "a text is"
+                                          : Counted(std::ssize(all_.invalid), "text") + " are",
+                 all_.invalid[0]));
     }
     notes_.push_back(
-        format("{}: {}, {}", path_, Counted(end - begin_, "token"), tokens.tokenizer->Describe()));
+        format("{}: {}, {}", path_, Counted(end - begin_, "token"), all_.tokenizer->Describe()));
   }
 
   int64_t size() const override { return size_; }
@@ -112,16 +113,29 @@ class TextSource final : public Source {
   void Read(int64_t index, Sample* sample) const override {
     sample->data.resize(1);
     sample->labels.resize(1);
-    const std::span all(ids_);
-    const auto first = static_cast<size_t>(index * stride_), length = static_cast<size_t>(length_);
-    sample->data[0].values = all.subspan(first, length);
-    sample->labels[0].values = all.subspan(first + 1, length);
+    const int64_t first = begin_ + index * stride_;
+    text::Ids window;  // the example and the token after it
+    std::span<const TokenId> ids;
+    if (all_.file) {
+      window.resize(static_cast<size_t>(length_ + 1));
+      all_.file->Read(static_cast<uint64_t>(first), window);
+      ids = window;
+    } else {
+      ids =
+          std::span(all_.ids).subspan(static_cast<size_t>(first), static_cast<size_t>(length_ + 1));
+    }
+    const auto fill = [](std::span<const TokenId> from, FieldValue* value) {
+      value->made.assign(from.begin(), from.end());
+      value->values = value->made;
+    };
+    fill(ids.first(ids.size() - 1), &sample->data[0]);
+    fill(ids.subspan(1), &sample->labels[0]);
   }
   std::string Name(int64_t index) const override {
     return format("{}, token {}", path_, begin_ + index * stride_);
   }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
-  const std::vector<std::string>& class_names() const override { return tokens_; }
+  const std::vector<std::string>& class_names() const override { return names_; }
 
  private:
   // As text, which a name of a class must be; an id that no token has is named by its number.
@@ -141,8 +155,8 @@ class TextSource final : public Source {
   const std::string path_;
   const int64_t length_, stride_;
   int64_t begin_ = 0, size_ = 0;  // begin_: among all tokens of the files
-  std::vector<float> ids_;
-  std::vector<std::string> tokens_;
+  const Tokens all_;
+  std::vector<std::string> names_;  // of the tokens
   std::vector<FieldSpec> data_, label_;
 };
 
@@ -156,7 +170,7 @@ std::unique_ptr<Source> NewTextSource(const TextParam& param) {
   }
   if (param.length == 0)
     Throw(ErrorKind::kConfig, "length = '0': an example needs at least one token");
-  Tokens tokens = ReadTokens(param);
+  Tokens tokens = IsTokenFileName(param.path) ? OfTokenFile(param) : OfTexts(param);
   if (tokens.tokenizer->vocabulary_size() > int64_t{kMostExact}) {
     Throw(ErrorKind::kData, "a vocabulary of {} is too large: ids up to {} are exact in float32",
           tokens.tokenizer->vocabulary_size(), kMostExact);

@@ -96,6 +96,7 @@ TokenFile::TokenFile(const std::string& path) : file_(path) {
   if (Checksum(index_) != trailer.index_sum)
     FailTokens(path, format("the index (bytes {} to {}) is damaged: its checksum differs",
                             begin + padded, size - 1));
+  whole_ = std::make_unique<std::atomic<bool>[]>(blocks);
   uint64_t last = 0;
   for (uint64_t i = 0; i < documents_; ++i) {
     if (IndexAt(i) < last || IndexAt(i) > tokens_)
@@ -125,13 +126,15 @@ void TokenFile::Read(uint64_t begin, std::span<TokenId> ids) const {
   if (begin > tokens_ || ids.size() > tokens_ - begin)
     Throw(ErrorKind::kUsage, "{}: the tokens {} to {} are outside the file, which has {}", path(),
           begin, begin + ids.size(), tokens_);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = TokenAt(begin + i);
-    if (ids[i] >= vocabulary_size_)
-      FailTokens(path(), format("the token {} is {}, outside the vocabulary of {}; the file is "
-                                "damaged",
-                                begin + i, ids[i], vocabulary_size_));
+  if (ids.empty()) return;
+  const uint64_t last = (begin + ids.size() - 1) * width_ / block_bytes_;
+  for (uint64_t block = begin * width_ / block_bytes_; block <= last; ++block) {
+    if (whole_[block].load(std::memory_order_relaxed)) continue;
+    const std::string damage = DamageOf(block);
+    if (!damage.empty()) Throw(ErrorKind::kData, "{}", damage);
+    whole_[block].store(true, std::memory_order_relaxed);
   }
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = TokenAt(begin + i);
 }
 
 uint64_t TokenFile::BeginOf(uint64_t document) const {
@@ -141,25 +144,29 @@ uint64_t TokenFile::BeginOf(uint64_t document) const {
   return document == 0 ? 0 : IndexAt(document - 1);
 }
 
+std::string TokenFile::DamageOf(uint64_t block) const {
+  const uint64_t at = block * block_bytes_;
+  const std::string_view bytes = data_.substr(at, block_bytes_);
+  const uint64_t first = at / width_, end = (at + bytes.size()) / width_,
+                 place = static_cast<uint64_t>(bytes.data() - file_.bytes().data());
+  const auto told = [&](const std::string& what) {
+    return format("{}: the tokens {} to {} (bytes {} to {}) are {}", path(), first, end - 1, place,
+                  place + bytes.size() - 1, what);
+  };
+  if (Checksum(bytes) != IndexAt(documents_ + block))
+    return told("damaged: their checksum differs");
+  for (uint64_t i = first; i < end; ++i) {
+    if (TokenAt(i) >= vocabulary_size_)
+      return told(format("not of this tokenizer: token {} is {}, its vocabulary has {}", i,
+                         TokenAt(i), vocabulary_size_));
+  }
+  return "";
+}
+
 std::vector<std::string> TokenFile::Verify() const {
   std::vector<std::string> damages;
-  const size_t begin = static_cast<size_t>(data_.data() - file_.bytes().data());
-  for (size_t at = 0, block = 0; at < data_.size(); at += block_bytes_, ++block) {
-    const std::string_view bytes = data_.substr(at, block_bytes_);
-    const std::string place =
-        format("{}: the tokens {} to {} (bytes {} to {})", path(), at / width_,
-               (at + bytes.size()) / width_ - 1, begin + at, begin + at + bytes.size() - 1);
-    if (Checksum(bytes) != IndexAt(documents_ + block)) {
-      damages.push_back(place + " are damaged: their checksum differs");
-      continue;
-    }
-    for (size_t i = at / width_; i < (at + bytes.size()) / width_; ++i) {
-      if (TokenAt(i) < vocabulary_size_) continue;
-      damages.push_back(
-          format("{} are not of this tokenizer: token {} is {}, its vocabulary has {}", place, i,
-                 TokenAt(i), vocabulary_size_));
-      break;
-    }
+  for (uint64_t block = 0; block < CeilDivide(data_.size(), block_bytes_); ++block) {
+    if (std::string damage = DamageOf(block); !damage.empty()) damages.push_back(std::move(damage));
   }
   return damages;
 }

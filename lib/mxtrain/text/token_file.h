@@ -12,8 +12,9 @@
 //              u64 checksum of the header and of the text with its zeros, u64 checksum of the
 //              trailer up to here
 //
-// Checksums are XXH3-64. All but the tokens is checked when a file is opened; every byte of the
-// file is covered.
+// Checksums are XXH3-64. All but the tokens is checked when a file is opened, a block of tokens
+// when one of them is read first; every byte of the file is covered.
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -57,7 +58,7 @@ class MXTRAIN_API TokenFileWriter {
   uint64_t tokens_ = 0;
 };
 
-// A token file, mapped. Immutable: every call may come from any thread.
+// A token file, mapped: it may be larger than memory. Every call may come from any thread.
 class MXTRAIN_API TokenFile {
  public:
   // Throws kData for a file that is foreign, truncated, or damaged outside the tokens.
@@ -74,7 +75,7 @@ class MXTRAIN_API TokenFile {
   TokenizerPtr NewTokenizer() const;
 
   // The tokens [begin, begin + ids.size()). Throws kUsage for a range outside the file, kData for a
-  // token outside the vocabulary, with its place.
+  // damaged block and a token outside the vocabulary, with its place.
   void Read(uint64_t begin, std::span<TokenId> ids) const;
   // Where a document begins; BeginOf(documents()) is the number of tokens.
   uint64_t BeginOf(uint64_t document) const;
@@ -86,11 +87,14 @@ class MXTRAIN_API TokenFile {
  private:
   uint64_t IndexAt(uint64_t entry) const;
   TokenId TokenAt(uint64_t index) const;
+  // What is damaged in a block of tokens, with its place; "" if nothing is.
+  std::string DamageOf(uint64_t block) const;
 
   MappedFile file_;
   size_t width_ = 0;
   uint64_t vocabulary_size_ = 0, block_bytes_ = 0, tokens_ = 0, documents_ = 0, text_sum_ = 0;
   std::string_view text_, data_, index_;
+  std::unique_ptr<std::atomic<bool>[]> whole_;  // the blocks that were found undamaged
 };
 
 // What is damaged in a file, whether it can be opened or not: the error of opening it, or what
