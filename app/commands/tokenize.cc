@@ -6,12 +6,14 @@
 #include <optional>
 
 #include "app/commands/command_list.h"
+#include "app/commands/progress.h"
 #include "app/config/near_file.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/encode_texts.h"
 #include "mxtrain/io/text_files.h"
 #include "mxtrain/text/token_file.h"
 #include "mxtrain/text/train_bpe.h"
@@ -54,31 +56,26 @@ class Tokenize final : public Command {
         "tokenize --verify corpus.tokens");
   }
 
-  int Run(const CommonFlags& flags, console::Console& /*console*/) override {
+  int Run(const CommonFlags& flags, console::Console& console) override {
     CheckFlags();
     if (verify_) return Verify(flags);
     const std::vector<std::string> files = Files();
-    std::vector<std::string> texts;
-    for (const std::string& file : files) texts.push_back(ReadFile(file));
-    const text::TokenizerPtr tokenizer = TokenizerFor(files, texts);
+    const text::TokenizerPtr tokenizer = TokenizerFor(files);
     if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
     std::optional<text::TokenFileWriter> writer;
     if (!output_.empty()) writer.emplace(output_, *tokenizer);
+    // As the source `text` reads the files of a folder.
+    const std::optional<text::TokenId> end = io::SeparatorOf(*tokenizer);
     uint64_t bytes = 0, tokens = 0;
-    text::Ids ids;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      ids.clear();
-      io::EncodeFile(*tokenizer, texts[i], files[i], &ids);
-      bytes += texts[i].size(), tokens += ids.size();
-      // As the source `text` reads the files of a folder.
-      if (const auto end = io::SeparatorOf(*tokenizer); end && i + 1 < texts.size()) {
-        ids.push_back(*end);
-        ++tokens;
-      }
-      if (!writer) continue;
-      writer->Add(ids);
-      writer->EndDocument();
-    }
+    Progress progress(console, "tokenizing", "bytes", BytesOf(files));
+    io::EncodeTexts(*tokenizer, files, [&](io::EncodedPart&& part) {
+      if (end && part.last && part.file + 1 < files.size()) part.ids.push_back(*end);
+      bytes += static_cast<uint64_t>(part.bytes), tokens += part.ids.size();
+      progress.Add(part.bytes);
+      if (!writer) return;
+      writer->Add(part.ids);
+      if (part.last) writer->EndDocument();
+    });
     if (writer) writer->Commit();
     Print(flags, *tokenizer, files.size(), bytes, tokens);
     return 0;
@@ -115,17 +112,27 @@ class Tokenize final : public Command {
     return files;
   }
 
-  text::TokenizerPtr TokenizerFor(const std::vector<std::string>& files,
-                                  const std::vector<std::string>& texts) const {
-    if (!train_) return io::OpenTokenizer(tokenizer_.empty() ? "bytes" : tokenizer_, texts);
+  // 0 for what is not a regular file.
+  static int64_t BytesOf(const std::vector<std::string>& files) {
+    int64_t bytes = 0;
+    for (const std::string& file : files) {
+      std::error_code error;
+      const auto size = fs::file_size(file, error);
+      if (!error) bytes += static_cast<int64_t>(size);
+    }
+    return bytes;
+  }
+
+  text::TokenizerPtr TokenizerFor(const std::vector<std::string>& files) const {
+    if (!train_) return io::OpenTokenizer(tokenizer_.empty() ? "bytes" : tokenizer_, files);
     text::TrainBpeOptions options;
     options.vocabulary_size = *train_;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      if (!IsUtf8(texts[i]))
+    const io::Texts texts(files);
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!IsUtf8(texts.corpus()[i]))
         Throw(ErrorKind::kData, "{} is not UTF-8, from which byte-level BPE is made", files[i]);
     }
-    const std::vector<std::string_view> views(texts.begin(), texts.end());
-    return text::TrainBpe(views, options);
+    return text::TrainBpe(texts.corpus(), options);
   }
 
   void Print(const CommonFlags& flags, const text::Tokenizer& tokenizer, size_t files,

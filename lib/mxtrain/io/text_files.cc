@@ -7,19 +7,13 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/encode_texts.h"
 #include "mxtrain/text/token_file.h"
 
 namespace mxtrain::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What characters and words are taken from.
-std::string Joined(std::span<const std::string> texts) {
-  std::string all;
-  for (const std::string& text : texts) all += text;
-  return all;
-}
 
 }  // namespace
 
@@ -41,9 +35,9 @@ std::vector<std::string> TextFiles(const std::string& path) {
   return files;
 }
 
-text::TokenizerPtr OpenTokenizer(const std::string& name, std::span<const std::string> texts) {
-  if (name == "characters") return text::MakeCharacterTokenizer(Joined(texts));
-  if (name == "words") return text::MakeWordTokenizer(Joined(texts), {});
+text::TokenizerPtr OpenTokenizer(const std::string& name, std::span<const std::string> files) {
+  if (name == "characters") return text::MakeCharacterTokenizer(Texts(files).corpus());
+  if (name == "words") return text::MakeWordTokenizer(Texts(files).corpus(), {});
   if (name == "bytes") return text::MakeByteTokenizer();
   std::error_code none;
   if (fs::is_directory(name, none))

@@ -16,11 +16,11 @@ namespace mxtrain::io {
 // folder without any.
 MXTRAIN_API std::vector<std::string> TextFiles(const std::string& path);
 
-// `name`: characters or words of the texts; bytes; a tokenizer.json, or a file of tokens, whose
-// tokenizer it is; a folder with GPT-2's encoder.json and vocab.bpe. Throws kConfig for a name that
-// is none of these, and what reading the file throws.
+// `name`: characters or words of the texts of these files; bytes; a tokenizer.json, or a file of
+// tokens, whose tokenizer it is; a folder with GPT-2's encoder.json and vocab.bpe. Throws kConfig
+// for a name that is none of these, and what reading a file throws.
 MXTRAIN_API text::TokenizerPtr OpenTokenizer(const std::string& name,
-                                             std::span<const std::string> texts);
+                                             std::span<const std::string> files);
 
 // Appends the tokens of a text; errors begin with its file.
 MXTRAIN_API void EncodeFile(const text::Tokenizer& tokenizer, std::string_view text,

@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/encode_texts.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/io/text_files.h"
 #include "mxtrain/text/token_file.h"
@@ -21,12 +21,12 @@ using text::TokenizerPtr;
 
 constexpr TokenId kMostExact = 1 << 24;  // in float32
 
-TokenizerPtr TokenizerOf(const TextParam& param, std::span<const std::string> texts) {
+TokenizerPtr TokenizerOf(const TextParam& param, std::span<const std::string> files) {
   static constexpr const char* kNames[] = {"characters", "words", "bytes"};  // of TextParam::Kind
   if (!param.tokenizer_text.empty())
     return text::TokenizerFromText(param.tokenizer_text, "the model's tokenizer");
   return OpenTokenizer(
-      param.tokenizer_file.empty() ? kNames[param.tokenizer] : param.tokenizer_file, texts);
+      param.tokenizer_file.empty() ? kNames[param.tokenizer] : param.tokenizer_file, files);
 }
 
 // Directly in a folder.
@@ -61,17 +61,15 @@ Tokens OfTokenFile(const TextParam& param) {
 Tokens OfTexts(const TextParam& param) {
   Tokens tokens;
   const std::vector<std::string> files = TextFiles(param.path);
-  std::vector<std::string> texts;
-  for (const std::string& file : files) texts.push_back(ReadFile(file));
-  tokens.tokenizer = TokenizerOf(param, texts);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (!IsUtf8(texts[i])) tokens.invalid.push_back(files[i]);
+  tokens.tokenizer = TokenizerOf(param, files);
+  for (const std::string& file : files) {
+    if (!IsUtf8(TextFile(file).text())) tokens.invalid.push_back(file);
   }
   const std::optional<TokenId> end = SeparatorOf(*tokens.tokenizer);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    EncodeFile(*tokens.tokenizer, texts[i], files[i], &tokens.ids);
-    if (end && i + 1 < texts.size()) tokens.ids.push_back(*end);
-  }
+  EncodeTexts(*tokens.tokenizer, files, [&](EncodedPart&& part) {
+    tokens.ids.insert(tokens.ids.end(), part.ids.begin(), part.ids.end());
+    if (end && part.last && part.file + 1 < files.size()) tokens.ids.push_back(*end);
+  });
   return tokens;
 }
 

@@ -13,6 +13,7 @@ class ByteTokenizer final : public Tokenizer {
     ids->reserve(ids->size() + text.size());
     for (const char c : text) ids->push_back(static_cast<unsigned char>(c));
   }
+  size_t LastCut(std::string_view text) const override { return text.size(); }
   std::string Decode(std::span<const TokenId> ids, bool) const override {
     std::string text;
     text.reserve(ids.size());

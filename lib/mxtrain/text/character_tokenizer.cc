@@ -34,6 +34,8 @@ class CharacterTokenizer final : public Tokenizer {
       rest.remove_prefix(c.bytes);
     }
   }
+  // Behind a newline: no invalid part goes on there.
+  size_t LastCut(std::string_view text) const override { return text.rfind('\n') + 1; }
   std::string Decode(std::span<const TokenId> ids, bool skip_special) const override {
     std::string text;
     for (const TokenId id : ids) {
@@ -107,12 +109,14 @@ void RequireUnknownText(const std::string& unknown) {
 
 }  // namespace
 
-TokenizerPtr MakeCharacterTokenizer(std::string_view corpus, const std::string& unknown) {
+TokenizerPtr MakeCharacterTokenizer(Corpus corpus, const std::string& unknown) {
   RequireUnknownText(unknown);
-  std::string buffer;
   std::vector<bool> seen(kCodePoints);
-  ForEachCodePoint(ValidText(corpus, &buffer),
-                   [&](uint32_t c, std::string_view) { seen[c] = true; });
+  for (const std::string_view text : corpus) {
+    std::string buffer;
+    ForEachCodePoint(ValidText(text, &buffer),
+                     [&](uint32_t c, std::string_view) { seen[c] = true; });
+  }
   std::vector<uint32_t> characters;
   for (uint32_t c = 0; c < kCodePoints; ++c) {
     if (seen[c]) characters.push_back(c);

@@ -155,6 +155,17 @@ void JsonTokenizer::EncodeValid(std::string_view text, bool parse_special, Piece
   raw_.Split(text, parse_special, in_raw, push);
 }
 
+size_t JsonTokenizer::LastCut(std::string_view text) const {
+  const bool cuts = pre_tokenizer_.byte_level() && pre_tokenizer_.EndsPieceAtLine() &&
+                    normalizer_.empty() && raw_.Idle(false) && normalized_.Idle(false);
+  if (!cuts) return 0;
+  for (size_t at = text.rfind('\n'); at != std::string_view::npos && at > 0;
+       at = text.rfind('\n', at - 1)) {
+    if (text[at - 1] > ' ' && text[at - 1] <= '~') return at;
+  }
+  return 0;
+}
+
 bool JsonTokenizer::IsSpecial(TokenId id) const {
   const auto at =
       std::lower_bound(special_.begin(), special_.end(), id,

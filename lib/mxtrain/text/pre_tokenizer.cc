@@ -99,6 +99,8 @@ class KnownSplitStep final : public PreTokenizer::Step {
       text.remove_prefix(bytes);
     }
   }
+  // The other patterns have pieces of punctuation with the ends of lines behind it.
+  bool EndsPieceAtLine() const override { return pattern_ == KnownPattern::kGpt2; }
 
  private:
   const KnownPattern pattern_;

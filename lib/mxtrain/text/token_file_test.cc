@@ -183,7 +183,8 @@ TEST_CASE("numbers that promise more than the file has are refused before memory
         std::vector<std::string>{": the tokens 0 to 2 (bytes 128 to 133) are not of this "
                                  "tokenizer: token 2 is 3, its vocabulary has 3"});
   Ids ids(3);
-  CHECK(Says(MessageOf([&] { TokenFile(dir.path("damaged")).Read(0, ids); }), "token 2 is 3, its vocabulary has 3"));
+  CHECK(Says(MessageOf([&] { TokenFile(dir.path("damaged")).Read(0, ids); }),
+             "token 2 is 3, its vocabulary has 3"));
 }
 
 }  // namespace

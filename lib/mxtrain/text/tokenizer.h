@@ -45,6 +45,10 @@ class MXTRAIN_API Tokenizer {
   // Appends the ids of a text. Throws kData where the kind cannot encode it.
   virtual void Encode(std::string_view text, const EncodeOptions& options, Ids* ids) const = 0;
   Ids Encode(std::string_view text, const EncodeOptions& options = {}) const;
+  // The last place, after the beginning, at which this text, and any longer one that begins with
+  // it, can be cut: with default options the ids of the whole are those of the parts. 0: none is
+  // known.
+  virtual size_t LastCut(std::string_view /*text*/) const { return 0; }
 
   // The text of ids. The byte-level kinds give exactly the bytes that were encoded, unless a
   // normalizer changed them. Throws kData for an id that no token has.
@@ -77,10 +81,15 @@ MXTRAIN_API TokenizerPtr LoadTokenizer(const std::string& path);
 // 256 tokens, the id is the byte.
 MXTRAIN_API TokenizerPtr MakeByteTokenizer();
 
+// The texts of a corpus, of which none continues another.
+using Corpus = std::span<const std::string_view>;
+
 // One token for each code point of the corpus, ordered by code point; with `unknown` (such as
 // "<unk>"), that token is id 0 and stands for every other one. Without, encoding one is an error.
-MXTRAIN_API TokenizerPtr MakeCharacterTokenizer(std::string_view corpus,
-                                                const std::string& unknown = "");
+MXTRAIN_API TokenizerPtr MakeCharacterTokenizer(Corpus corpus, const std::string& unknown = "");
+inline TokenizerPtr MakeCharacterTokenizer(std::string_view text, const std::string& unknown = "") {
+  return MakeCharacterTokenizer(Corpus(&text, 1), unknown);
+}
 
 // Words between ASCII white space. Each line, ended by a newline or by the end of a text that does
 // not end in one, gives its words and then `<eos>`, as language models of Penn Treebank count.
@@ -90,7 +99,10 @@ struct WordOptions {
   int64_t minimum_count = 1;
   int64_t maximum_size = 0;  // of the vocabulary, with `<unk>` and `<eos>`; 0: no limit
 };
-MXTRAIN_API TokenizerPtr MakeWordTokenizer(std::string_view corpus, const WordOptions& options);
+MXTRAIN_API TokenizerPtr MakeWordTokenizer(Corpus corpus, const WordOptions& options);
+inline TokenizerPtr MakeWordTokenizer(std::string_view text, const WordOptions& options) {
+  return MakeWordTokenizer(Corpus(&text, 1), options);
+}
 
 // GPT-2's byte-level BPE: `encoder.json` (token to id) and `vocab.bpe` (merges).
 MXTRAIN_API TokenizerPtr LoadGpt2Tokenizer(const std::string& encoder_json,

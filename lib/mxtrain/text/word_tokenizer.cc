@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
@@ -43,6 +44,7 @@ class WordTokenizer final : public Tokenizer {
         [&](std::string_view word) { ids->push_back(IdOfWord(word, options.parse_special)); },
         [&] { ids->push_back(kEndOfLineId); });
   }
+  size_t LastCut(std::string_view text) const override { return text.rfind('\n') + 1; }
   std::string Decode(std::span<const TokenId> ids, bool skip_special) const override {
     std::string text;
     for (const TokenId id : ids) {
@@ -98,7 +100,7 @@ class WordTokenizer final : public Tokenizer {
 
 }  // namespace
 
-TokenizerPtr MakeWordTokenizer(std::string_view corpus, const WordOptions& options) {
+TokenizerPtr MakeWordTokenizer(Corpus corpus, const WordOptions& options) {
   const int64_t size = options.maximum_size;
   if (options.minimum_count < 1)
     Throw(ErrorKind::kConfig, "the minimum count of a word is {}; it must be at least 1",
@@ -108,10 +110,13 @@ TokenizerPtr MakeWordTokenizer(std::string_view corpus, const WordOptions& optio
           "the size of the vocabulary of words is {}; it must be at least 2, for <unk> and <eos>, "
           "or 0 for no limit",
           size);
-  std::string buffer;
+  std::deque<std::string> buffers;  // which words view, too
   std::unordered_map<std::string_view, int64_t> counts;
-  ForEachWord(
-      ValidText(corpus, &buffer), [&](std::string_view word) { ++counts[word]; }, [] {});
+  for (const std::string_view text : corpus) {
+    const std::string_view valid = ValidText(text, &buffers.emplace_back());
+    ForEachWord(
+        valid, [&](std::string_view word) { ++counts[word]; }, [] {});
+  }
   counts.erase(kUnknownWord);
   counts.erase(kEndOfLine);
   std::vector<std::pair<std::string_view, int64_t>> words(counts.begin(), counts.end());

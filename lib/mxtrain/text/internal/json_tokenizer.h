@@ -26,6 +26,7 @@ class JsonTokenizer final : public Tokenizer {
 
   using Tokenizer::Encode;
   void Encode(std::string_view text, const EncodeOptions& options, Ids* ids) const override;
+  size_t LastCut(std::string_view text) const override;
   std::string Decode(std::span<const TokenId> ids, bool skip_special) const override;
   int64_t vocabulary_size() const override { return vocabulary_.size(); }
   std::optional<TokenId> IdOf(std::string_view token) const override {

@@ -24,6 +24,8 @@ class MXTRAIN_API PreTokenizer {
     virtual ~Step() = default;
     // Puts the pieces of valid text, in order.
     virtual void Split(std::string_view text, PieceSink* sink) const = 0;
+    // As PreTokenizer::EndsPieceAtLine.
+    virtual bool EndsPieceAtLine() const { return false; }
   };
 
   PreTokenizer() = default;  // a text is one piece
@@ -33,6 +35,9 @@ class MXTRAIN_API PreTokenizer {
   // Whether the model gets bytes in GPT-2's alphabet: the last step is ByteLevel.
   bool byte_level() const { return byte_level_; }
   void Split(std::string_view text, PieceSink* sink) const;
+  // Whether a piece ends before every newline that follows a visible character of ASCII, and the
+  // pieces on both sides do not depend on each other.
+  bool EndsPieceAtLine() const { return steps_.size() == 1 && steps_[0]->EndsPieceAtLine(); }
 
  private:
   void AddSteps(const JsonNode& node);
