@@ -136,6 +136,8 @@ LossReport::LossReport(const Symbol& symbol) {
     head.name = node.name;
     head.output = static_cast<int>(i);
     head.kind = KindOf(*node.op);
+    if (const std::string scale = ParamOf(*node.op, "grad_scale"); !scale.empty())
+      params::Parse(scale, &head.scale);
     if (head.kind == Head::Kind::kSoftmax) {
       head.ignores = ParamOf(*node.op, "use_ignore") == "True";
       head.class_axis_1 = ParamOf(*node.op, "multi_output") == "True";
@@ -231,7 +233,7 @@ double LossReport::TotalSince(const Sums& before) const {
   for (size_t h = 0; h < sums_.size(); ++h) {
     const double weight = sums_[h].weight - before[h].weight;
     if (!(weight > 0)) continue;
-    total += (sums_[h].loss - before[h].loss) / weight;
+    total += heads_[h].scale * (sums_[h].loss - before[h].loss) / weight;
     known = true;
   }
   return known ? total : kNothingAdded;

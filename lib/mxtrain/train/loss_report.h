@@ -4,9 +4,9 @@
 // is what training minimizes, so it may differ from the metric cross_entropy. SoftmaxOutput: cross
 // entropy with the operator's label smoothing, class weights and focal factor. Regression outputs:
 // half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed
-// over the outputs of an example. Other heads (MakeLoss): mean over elements, without grad_scale.
-// Each is a mean over examples (of a label reshaped to more rows than examples: over rows); the
-// total is their sum. A loss whose label the net computes (MultiBoxTarget) has no value here: end
+// over the outputs of an example. Other heads (MakeLoss): mean over elements. Each is a mean over
+// examples (of a label reshaped to more rows than examples: over rows), without grad_scale; the
+// total is their sum, each times its grad_scale. A loss whose label the net computes (MultiBoxTarget) has no value here: end
 // such a net with MakeLoss of the value to see it.
 #include <map>
 #include <set>
@@ -28,6 +28,7 @@ class MXTRAIN_API LossReport {
     std::string label;  // name of its label, perhaps reshaped; "" if none
     // kUnknown: outputs predictions, with a label that the net computes.
     enum class Kind { kSoftmax, kLinear, kLogistic, kAbsolute, kMean, kUnknown } kind = Kind::kMean;
+    double scale = 1;      // grad_scale
     bool ignores = false;  // SoftmaxOutput: use_ignore
     double ignore_label = -1;
     bool class_axis_1 = false;          // SoftmaxOutput: multi_output

@@ -205,6 +205,23 @@ TEST_CASE("the loss since earlier sums") {
   CHECK(report.Diverges(0));
 }
 
+TEST_CASE("the total has each loss times its grad_scale, as its gradient is") {
+  const auto registry = BuiltinOperators();
+  const Symbol data = Symbol::Variable("data");
+  const Symbol gap = Symbol::Create(*registry, "MAERegressionOutput", "gap", {{"grad_scale", "3"}},
+                                    std::span(&data, 1)),
+               size = Symbol::Create(*registry, "MakeLoss", "size", {{"grad_scale", "0.5"}},
+                                     std::span(&data, 1));
+  LossReport report(Symbol::Group(std::vector{gap, size}));
+  float p[] = {1, 5}, y[] = {0, 0};
+  const TBlob output{p, {2, 1}, DType::kFloat32, {}, {}}, label{y, {2, 1}, DType::kFloat32, {}, {}};
+  report.Update(0, output, &label, 2);
+  report.Update(1, output, nullptr, 2);
+  CHECK(report.Mean(0) == 3);
+  CHECK(report.Mean(1) == 3);
+  CHECK(report.Total() == 3 * 3 + 0.5 * 3);
+}
+
 TEST_CASE("merged losses are means over the examples of all, not of the means") {
   const auto registry = BuiltinOperators();
   const Symbol data = Symbol::Variable("data");
