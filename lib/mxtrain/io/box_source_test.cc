@@ -10,6 +10,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/io/boxes.h"
 #include "mxtrain/io/source_factory.h"
+#include "tests/support/error_message.h"
 #include "tests/support/image_bytes.h"
 #include "tests/support/temp_dir.h"
 
@@ -409,6 +410,22 @@ TEST_CASE("coco: crowds, areas, polygons, and ids of text") {
   CHECK(LabelOf(*source, 0) == std::vector<float>{0, 1, 2, 4.5f, 6,     2, 6,   //
                                                   1, 4, 6, 9,    12.5f, 0, -1,  //
                                                   1, 1, 2, 3,    4,     0, -1});
+}
+
+TEST_CASE("coco: iscrowd is a number, true or false") {
+  const TempDir dir;
+  const auto open = [&](const std::string& crowd) {
+    dir.Write("boxes.json", format(R"({{"images": [{{"id": 1, "file_name": "a.png"}}],
+      "annotations": [{{"id": 8, "image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "iscrowd": {}}}],
+      "categories": [{{"id": 1, "name": "one"}}]}})",
+                                   crowd));
+    return MakeSource("coco", {{"path", dir.path("boxes.json")}});
+  };
+  for (const char* none : {"0", "false", "null"}) CHECK(RowsOf(*open(none), 0)[0][5] == 0);
+  for (const char* crowd : {"1", "true"}) CHECK(RowsOf(*open(crowd), 0)[0][5] == 2);
+  for (const char* odd : {R"("yes")", R"("1")"}) {
+    CHECK(Says(MessageOf([&] { open(odd); }), "annotation 8: its \"iscrowd\" is neither 0 nor 1"));
+  }
 }
 
 TEST_CASE("coco: images are found beside the file") {

@@ -31,7 +31,7 @@ struct CocoItem {
   bool bad_box = false;  // something in it is not a number
   CocoBounds polygons;
   double area = -1, width = 0, height = 0;
-  bool crowd = false;
+  std::optional<bool> crowd = false;  // none: neither a number nor true or false
 };
 
 // Takes the tables out of a file while it is parsed; nothing else of it is kept. `open_` is the
@@ -195,7 +195,8 @@ class CocoReader final : public FileJson::json_sax_t {
     if (field_ == "area" && value.number >= 0) item_.area = value.number;
     if (field_ == "width" && value.number > 0) item_.width = value.number;
     if (field_ == "height" && value.number > 0) item_.height = value.number;
-    if (field_ == "iscrowd") item_.crowd = value.number > 0;
+    if (field_ == "iscrowd" && value.text && std::isnan(value.number)) item_.crowd.reset();
+    if (field_ == "iscrowd" && !std::isnan(value.number)) item_.crowd = value.number > 0;
   }
 
   void AddCoordinate(double value) {
@@ -228,7 +229,8 @@ class CocoReader final : public FileJson::json_sax_t {
   }
 
   void AddObject() {
-    CocoObject object{.area = item_.area, .crowd = item_.crowd};
+    if (!item_.crowd) Throw(ErrorKind::kData, "{}: its \"iscrowd\" is neither 0 nor 1", Place());
+    CocoObject object{.area = item_.area, .crowd = *item_.crowd};
     object.image = Required(&item_.image, "image_id");
     object.category = Required(&item_.category, "category_id");
     if (content_ == CocoContent::kBoxes) {
