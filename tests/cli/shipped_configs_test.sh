@@ -69,6 +69,14 @@ for net in deeplabv3_resnet50 fcn_resnet50; do
   expect 0 plan "$source_dir/configs/segmentation/$net.yaml" data.batch_size=2
   echo "segmentation/$net.yaml" >>tried
 done
+# Detectors; the larger ones are planned only.
+expect 0 synth objects --task detection --count 12 --classes 3 --size 64 --val 0.34
+shipped detection/yolox_nano.yaml data.train.source=yolo data.train.path=objects/train data.train.root=null data.val.source=yolo data.val.path=objects/val \
+  data.val.root=null vars.size=64 data.batch_size=2
+for net in yolox_tiny yolox_s; do
+  expect 0 plan "$source_dir/configs/detection/$net.yaml" data.batch_size=2
+  echo "detection/$net.yaml" >>tried
+done
 for i in $(seq 400); do echo "$i lines are $((i + 1)) lines but one."; done >lines.txt
 shipped text/characters.yaml "$(train lines.txt)" "$(val lines.txt)"
 shipped regression/smooth_l1.yaml "$(train points.csv)"

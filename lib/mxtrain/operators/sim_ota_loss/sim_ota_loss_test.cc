@@ -285,8 +285,9 @@ TEST_CASE("SimOtaLoss") {
   ExamineOta("two images", {.strides = {4, 8}}, kTwoOtaLevels, kTwoOtaImages);
   ExamineOta("with differences of the maps", {.strides = {4, 8}, .l1_weight = 1}, kTwoOtaLevels,
              kTwoOtaImages, {{"l1_weight", "1"}});
-  ExamineOta("few candidates, close to centres", {.strides = {4, 8}, .candidates = 3, .radius = 1},
-             kTwoOtaLevels, kTwoOtaImages, {{"candidates", "3"}, {"center_radius", "1"}});
+  ExamineOta("few candidates, close to centres",
+             {.strides = {4, 8}, .candidates = 3, .radius = 1.25}, kTwoOtaLevels, kTwoOtaImages,
+             {{"candidates", "3"}, {"center_radius", "1.25"}});
   ExamineOta("other weights",
              {.strides = {4, 8},
               .overlap_cost = 0.25,
