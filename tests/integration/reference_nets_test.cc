@@ -51,6 +51,7 @@ std::unique_ptr<Executor> Bind(Runtime& runtime, const Case& c, bool gradients) 
     if (!key.starts_with("in:")) continue;
     request.inputs.insert(key.substr(3));
     request.shapes[key.substr(3)] = array.shape();
+    request.types[key.substr(3)] = array.dtype();
   }
   for (const std::string& name : c.net.ListArguments()) {
     if (gradients && c.run.contains("grad:" + name))

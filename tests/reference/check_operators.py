@@ -175,6 +175,23 @@ def box_cases():
     yield Case("_contrib_box_decode", {**offsets, "anchors": anchors(7, 50)}, scaled, "corners")
 
 
+def recurrent_cases():
+    """RNN, as far as MXNet has it on CPUs: without lengths and projections."""
+    for mode, gates in (("rnn_relu", 1), ("rnn_tanh", 1), ("lstm", 4), ("gru", 3)):
+        for layers, bidirectional, states in ((1, False, False), (1, True, True), (2, False, True), (3, True, False)):
+            directions = 2 if bidirectional else 1
+            inputs = 6 + (layers - 1) * directions * 5 + layers * (5 + 2)
+            state = Uniform((layers * directions, 4, 5))
+            arrays = {"data": Uniform((7, 4, 6)), "parameters": Uniform((directions * gates * 5 * inputs,), -0.5, 0.5), "state": state}
+            outputs = 2 if states else 1
+            if mode == "lstm":
+                arrays["state_cell"] = state
+                outputs += states
+            attrs = {"mode": mode, "state_size": 5, "num_layers": layers, "bidirectional": bidirectional, "state_outputs": states}
+            note = "%s, %d layers%s%s" % (mode, layers, ", bidirectional" * bidirectional, ", states" * states)
+            yield Case("RNN", arrays, attrs, note, outputs=outputs)
+
+
 def mxnet_cases():
     yield from [unary(op) for op in (
         "abs sign rint ceil floor trunc fix round square exp expm1 sin cos sinh cosh tanh arcsinh arctan degrees radians erf relu sigmoid softsign "
@@ -338,6 +355,7 @@ def mxnet_cases():
     yield Case("_contrib_gradientmultiplier", {"data": Uniform((3, 4))}, {"scalar": -0.5})
     yield Case("_contrib_round_ste", {"data": Apart((3, 4), -3, 3)})
     yield Case("_contrib_sign_ste", {"data": Apart((3, 4), -3, 3)})
+    yield from recurrent_cases()
     for op in "SequenceLast SequenceMask SequenceReverse".split():
         yield Case(op, {"data": Uniform((5, 3, 2)), "sequence_length": Fixed([2, 5, 1])}, {"use_sequence_length": True})
 
@@ -422,13 +440,14 @@ def net_of(case):
     return json.dumps({"nodes": nodes, "arg_nodes": variables, "heads": heads, "attrs": {"mxnet_version": ["int", 10901]}})
 
 
-def save(path, arrays):
-    """MXNet's format of arrays, all float32."""
+def save(path, arrays, kind="float32"):
+    """MXNet's format of arrays, all of one type: float32 or float64."""
     with open(path, "wb") as file:
         file.write(struct.pack("<QQQ", MAGIC, 0, len(arrays)))
         for array in arrays.values():
-            data = np.ascontiguousarray(array, dtype="<f4")
-            file.write(struct.pack("<Iii%dqiii" % data.ndim, VERSION, 0, data.ndim, *data.shape, 1, 0, 0))
+            data = np.ascontiguousarray(array, dtype=kind)
+            code = {"float32": 0, "float64": 1}[kind]
+            file.write(struct.pack("<Iii%dqiii" % data.ndim, VERSION, 0, data.ndim, *data.shape, 1, 0, code))
             file.write(data.tobytes())
         file.write(struct.pack("<Q", len(arrays)))
         for name in arrays:

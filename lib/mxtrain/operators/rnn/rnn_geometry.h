@@ -21,9 +21,11 @@ struct Geometry {
   bool projects = false;
 
   MXTRAIN_HD int64_t gates() const { return GatesOf(mode); }
-  MXTRAIN_HD int64_t rows() const { return steps * batch; }             // of the arrays of all steps
-  MXTRAIN_HD int64_t gate_columns() const { return gates() * hidden; }  // of the activations of a direction
-  MXTRAIN_HD int64_t width() const { return directions * output; }      // of a layer's output
+  MXTRAIN_HD int64_t rows() const { return steps * batch; }  // of the arrays of all steps
+  MXTRAIN_HD int64_t gate_columns() const {
+    return gates() * hidden;
+  }  // of the activations of a direction
+  MXTRAIN_HD int64_t width() const { return directions * output; }  // of a layer's output
   int64_t InputsOf(int64_t layer) const { return layer == 0 ? inputs : width(); }
 
   // Elements of W, R and P of a direction.

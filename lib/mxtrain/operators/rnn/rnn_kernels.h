@@ -14,11 +14,13 @@ struct Range {
   int64_t size() const { return end - begin; }
 };
 
-// c = a b, or += a b. `a` is packed by tiles of rows (PackRows), `b` as panels.
+// c = a b, or += a b; `b` as panels.
 template <typename C>
 struct PackedProduct {
   int64_t rows = 0, columns = 0, inner = 0;
-  const C *a = nullptr, *b = nullptr;
+  const C* a = nullptr;
+  int64_t a_row = 0;  // the distance of its rows, whose elements are contiguous; 0: packed by tiles
+  const C* b = nullptr;
   C* c = nullptr;
   int64_t c_row = 0;
   bool add = false;
@@ -30,7 +32,7 @@ struct Kernels {
 
   // The panels `vectors` of b; the first is written at `to`.
   void (*pack_panels)(const C* b, const MatrixView& view, Range vectors, C* to);
-  // Tiles of tile_rows rows of a, [inner, tile_rows] each; the last has fewer.
+  // Tiles of tile_rows rows of a, [inner, tile_rows] each.
   void (*pack_rows)(const C* a, const MatrixView& view, C* to);
   void (*multiply)(const PackedProduct<C>& product);
 

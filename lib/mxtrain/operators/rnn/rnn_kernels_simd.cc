@@ -66,9 +66,11 @@ HWY_INLINE void SwitchCount(int64_t n, const F& f) {
   f(std::integral_constant<int, kMost>());
 }
 
-// The product of a tile of rows and one or two panels in `to`, [kTileRows, kTileVectors kLanes].
+// The products of a tile of rows and up to kBlockVectors panels: as many as keep the loops over
+// cells long and the block in the first cache.
+constexpr int kBlockVectors = 8;
 template <typename C>
-constexpr int64_t kBlockRow = kTileVectors* kLanes<C>;
+constexpr int64_t kBlockRow = kBlockVectors* kLanes<C>;
 template <typename C>
 struct Block {
   alignas(64) C data[kTileRows * kBlockRow<C>];
@@ -86,20 +88,24 @@ HWY_NOINLINE void MultiplyToBlock(const Left<C>& a, int64_t rows, int64_t inner,
 template <typename C>
 HWY_INLINE void MultiplyToBlock(const Left<C>& a, int64_t rows, int64_t inner, const C* panels,
                                 int64_t panel_step, int64_t vectors, C* to) {
-  if (vectors == 1) return MultiplyToBlock<1>(a, rows, inner, panels, panel_step, to);
-  MultiplyToBlock<2>(a, rows, inner, panels, panel_step, to);
+  int64_t v = 0;
+  for (; v + 2 <= vectors; v += 2) {
+    MultiplyToBlock<2>(a, rows, inner, panels + v * panel_step, panel_step, to + v * kLanes<C>);
+  }
+  if (v < vectors)
+    MultiplyToBlock<1>(a, rows, inner, panels + v * panel_step, panel_step, to + v * kLanes<C>);
 }
 template <typename C>
 void ZeroBlock(int64_t rows, C* to) {
   std::fill_n(to, rows * kBlockRow<C>, C(0));
 }
 
-// f(rows, vectors) for the tiles of a step: rows of equal number, one or two vectors.
+// f(rows, vectors) for the blocks of a step: tiles of about equally many rows.
 template <typename F>
 HWY_INLINE void ForTiles(Range rows, Range units, const F& f) {
   const int64_t tiles = CeilDivide(rows.size(), static_cast<int64_t>(kTileRows));
-  for (int64_t v = units.begin; v < units.end; v += kTileVectors) {
-    const Range vectors{v, std::min<int64_t>(v + kTileVectors, units.end)};
+  for (int64_t v = units.begin; v < units.end; v += kBlockVectors) {
+    const Range vectors{v, std::min<int64_t>(v + kBlockVectors, units.end)};
     for (int64_t t = 0; t < tiles; ++t) {
       f(Range{rows.begin + rows.size() * t / tiles, rows.begin + rows.size() * (t + 1) / tiles},
         vectors);
@@ -273,27 +279,29 @@ void Finish(const Direction<C>& d, const DirectionGradient<C>& to, const C* pane
 
 // --- products of whole matrices ---
 
-// to[r, c], rows at a distance of `step`, = from[r * row_step + c * column_step]; zeros in the
-// columns from `columns` on up to `padded`.
-template <typename C>
+// to[r, c], rows at a distance of kPadded, = from[r * row_step + c * column_step]; zeros in the
+// columns from `columns` on.
+template <int64_t kPadded, typename C>
 void CopyMatrix(const C* from, int64_t row_step, int64_t column_step, int64_t rows, int64_t columns,
-                int64_t padded, C* to, int64_t step) {
-  if (column_step == 1) {
+                C* to) {
+  if (column_step == 1 && columns == kPadded) {
     for (int64_t r = 0; r < rows; ++r) {
-      std::copy_n(from + r * row_step, columns, to + r * step);
-      std::fill_n(to + r * step + columns, padded - columns, C(0));
+      for (int64_t c = 0; c < kPadded; ++c) to[r * kPadded + c] = from[r * row_step + c];
     }
     return;
   }
-  // Blocks of rows that stay in the cache while their columns, which are contiguous, are read.
-  constexpr int64_t kRows = 64;
-  for (int64_t first = 0; first < rows; first += kRows) {
-    const int64_t n = std::min(kRows, rows - first);
-    for (int64_t c = 0; c < padded; ++c) {
-      const C* const column = from + first * row_step + c * column_step;
-      C* const target = to + first * step + c;
-      for (int64_t r = 0; r < n; ++r) target[r * step] = c < columns ? column[r * row_step] : C(0);
+  if (column_step == 1) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < kPadded; ++c)
+        to[r * kPadded + c] = c < columns ? from[r * row_step + c] : C(0);
     }
+    return;
+  }
+  // Rows of a tile are written whole; the lines of the columns that they come from stay in the
+  // cache for the next ones.
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < kPadded; ++c)
+      to[r * kPadded + c] = c < columns ? from[r * row_step + c * column_step] : C(0);
   }
 }
 
@@ -301,8 +309,8 @@ template <typename C>
 void PackPanels(const C* b, const MatrixView& view, Range vectors, C* to) {
   for (int64_t v = vectors.begin; v < vectors.end; ++v, to += view.rows * kLanes<C>) {
     const int64_t first = v * kLanes<C>, columns = std::min(kLanes<C>, view.columns - first);
-    CopyMatrix(b + first * view.column_stride, view.row_stride, view.column_stride, view.rows,
-               columns, kLanes<C>, to, kLanes<C>);
+    CopyMatrix<kLanes<C>>(b + first * view.column_stride, view.row_stride, view.column_stride,
+                          view.rows, columns, to);
   }
 }
 
@@ -310,9 +318,9 @@ template <typename C>
 void PackRows(const C* a, const MatrixView& view, C* to) {
   for (int64_t first = 0; first < view.rows; first += kTileRows) {
     const int64_t rows = std::min<int64_t>(kTileRows, view.rows - first);
-    CopyMatrix(a + first * view.row_stride, view.column_stride, view.row_stride, view.columns, rows,
-               rows, to, rows);
-    to += rows * view.columns;
+    CopyMatrix<kTileRows>(a + first * view.row_stride, view.column_stride, view.row_stride,
+                          view.columns, rows, to);
+    to += kTileRows * view.columns;
   }
 }
 
@@ -320,20 +328,26 @@ void PackRows(const C* a, const MatrixView& view, C* to) {
 template <int kVectors, typename C>
 HWY_NOINLINE void MultiplyRows(const PackedProduct<C>& p, int64_t row, int64_t rows, int64_t column,
                                const C* panels) {
+  const auto put = [&](int r, int v, auto sum) HWY_ATTR {
+    C* const to = p.c + (row + r) * p.c_row + column + v * kLanes<C>;
+    const int64_t left = p.columns - column - v * kLanes<C>;
+    if (left >= kLanes<C>) {
+      hn::StoreU(p.add ? hn::Add(sum, hn::LoadU(Tag<C>(), to)) : sum, Tag<C>(), to);
+      return;
+    }
+    alignas(64) C part[kLanes<C>];
+    hn::Store(sum, Tag<C>(), part);
+    for (int64_t k = 0; k < left; ++k) to[k] = p.add ? to[k] + part[k] : part[k];
+  };
+  const int64_t step = p.inner * kLanes<C>;
   SwitchCount<kTileRows>(rows, [&](auto count) HWY_ATTR {
-    const Left<C> a{p.a + row * p.inner, 1, count()};
-    MultiplyTile<count(), kVectors>(
-        a, p.inner, panels, p.inner * kLanes<C>, [&](int r, int v, auto sum) HWY_ATTR {
-          C* const to = p.c + (row + r) * p.c_row + column + v * kLanes<C>;
-          const int64_t left = p.columns - column - v * kLanes<C>;
-          if (left >= kLanes<C>) {
-            hn::StoreU(p.add ? hn::Add(sum, hn::LoadU(Tag<C>(), to)) : sum, Tag<C>(), to);
-            return;
-          }
-          alignas(64) C part[kLanes<C>];
-          hn::Store(sum, Tag<C>(), part);
-          for (int64_t k = 0; k < left; ++k) to[k] = p.add ? to[k] + part[k] : part[k];
-        });
+    if (p.a_row == 0) {
+      const Left<C> a{p.a + row * p.inner, 1, kTileRows};
+      MultiplyTile<count(), kVectors>(a, p.inner, panels, step, put);
+    } else {
+      const Left<C> a{p.a + row * p.a_row, p.a_row, 1};
+      MultiplyTile<count(), kVectors>(a, p.inner, panels, step, put);
+    }
   });
 }
 

@@ -306,10 +306,18 @@ class RnnPass final : public Operator {
                        sink.data + g.ProjectionWeights(layer, d),
                        RowsOf(g.output, g.hidden, g.hidden), add, scratch);
     }
-    steps_->SumColumns(device, g.rows(), g.gate_columns(), space.to.gates, s_.gate_row, sink.req,
-                       sink.data + g.InputBias(layer, d), scratch);
+    C *const input_bias = sink.data + g.InputBias(layer, d), *const recurrent_bias =
+                                                                 sink.data +
+                                                                 g.RecurrentBias(layer, d);
     steps_->SumColumns(device, g.rows(), g.gate_columns(), space.to.recurrent, s_.gate_row,
-                       sink.req, sink.data + g.RecurrentBias(layer, d), scratch);
+                       sink.req, recurrent_bias, scratch);
+    // The same sums, except for gru.
+    if (space.to.gates == space.to.recurrent && !add) {
+      CopyAll<C>(device, g.gate_columns(), recurrent_bias, OpReqType::kWriteTo, input_bias);
+    } else {
+      steps_->SumColumns(device, g.rows(), g.gate_columns(), space.to.gates, s_.gate_row, sink.req,
+                         input_bias, scratch);
+    }
   }
 
   void StoreConverted(const Device& device, const BackwardArgs& args,

@@ -22,6 +22,12 @@ constexpr int64_t kMostRows = 384, kMostInner = 768;
 // Rows that are summed by columns at a time.
 constexpr int64_t kSumRows = 64;
 
+// Rows whose length is a power of two fall into few places of a cache.
+int64_t SpreadRow(int64_t length) {
+  constexpr int64_t kBad = 256, kMore = 16;
+  return length % kBad == 0 ? length + kMore : length;
+}
+
 template <typename C>
 class SimdSteps {
  public:
@@ -46,6 +52,7 @@ class SimdSteps {
       for (int64_t r = 0; r < vc.rows; ++r) std::fill_n(c + r * vc.row_stride, vc.columns, C(0));
     }
     C* const rows = scratch + PanelsOf(blocks.vectors, blocks.inner);
+    const bool direct = va.column_stride == 1 && SpreadRow(va.row_stride) == va.row_stride;
     for (int64_t k = 0; k < va.columns; k += blocks.inner) {
       const int64_t inner = std::min(blocks.inner, va.columns - k);
       Pack(b + k * vb.row_stride, {inner, vb.columns, vb.row_stride, vb.column_stride}, 1, 0,
@@ -56,11 +63,14 @@ class SimdSteps {
           CeilDivide(vc.rows, blocks.rows), grain, [&](int64_t begin, int64_t end, int piece) {
             for (int64_t block = begin; block < end; ++block) {
               const int64_t first = block * blocks.rows, n = std::min(blocks.rows, vc.rows - first);
-              C* const packed = rows + piece * blocks.rows * blocks.inner;
-              kernels_.pack_rows(a + first * va.row_stride + k * va.column_stride,
-                                 {n, inner, va.row_stride, va.column_stride}, packed);
-              kernels_.multiply({n, vc.columns, inner, packed, scratch, c + first * vc.row_stride,
-                                 vc.row_stride, add || k > 0});
+              const C* left = a + first * va.row_stride + k * va.column_stride;
+              if (!direct) {
+                C* const packed = rows + piece * blocks.rows * blocks.inner;
+                kernels_.pack_rows(left, {n, inner, va.row_stride, va.column_stride}, packed);
+                left = packed;
+              }
+              kernels_.multiply({n, vc.columns, inner, left, direct ? va.row_stride : 0, scratch,
+                                 c + first * vc.row_stride, vc.row_stride, add || k > 0});
             }
           });
     }
@@ -225,12 +235,6 @@ class SimdSteps {
   const int64_t threads_;
   const Kernels<C>& kernels_ = KernelsOf<C>();
 };
-
-// Rows whose length is a power of two fall into few places of a cache.
-int64_t SpreadRow(int64_t length) {
-  constexpr int64_t kBad = 256, kMore = 16;
-  return length % kBad == 0 ? length + kMore : length;
-}
 
 Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest& request,
                                  Backend&) {
