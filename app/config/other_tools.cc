@@ -68,6 +68,10 @@ std::string OperatorOfOtherTools(const std::string& name, const std::string& val
       {"Attention", "scaled_dot_product_attention, as in configs/common/transformer.yaml"},
       {"MultiheadAttention", "scaled_dot_product_attention, as in configs/common/transformer.yaml"},
       {"StochasticDepth", "DropPath"},
+      {"LSTM", "RNN: {mode: lstm, state_size: $128, num_layers: 1}"},
+      {"GRU", "RNN: {mode: gru, state_size: $128, num_layers: 1}"},
+      {"SimpleRNN", "RNN: {mode: rnn_tanh, state_size: $128, num_layers: 1}"},
+      {"BiLSTM", "RNN: {mode: lstm, state_size: $128, num_layers: 1, bidirectional: true}"},
       {"Softplus", "Activation: {act_type: softrelu}"},
       {"Hardtanh", "clip: {a_min: -1, a_max: 1}"},
       {"unsqueeze", "expand_dims: {axis: $1}"},
@@ -142,7 +146,6 @@ std::string OperatorOfOtherTools(const std::string& name, const std::string& val
 
 std::string MissingOperator(const std::string& name) {
   static constexpr const char* kNone[] = {
-      "RNN",           "LSTM",         "GRU",         "BiLSTM",
       "Bidirectional", "EmbeddingBag", "Transformer", "TransformerEncoder",
       "CTCLoss",       "ctc_loss",     "Proposal"};
   const std::string bare = Lower(BareName(name));

@@ -2,6 +2,7 @@
 """PyTorch's counterparts of the cases of op_bench, and their times. Used by op_bench.py."""
 import ast
 import functools
+import math
 import statistics
 import time
 
@@ -102,12 +103,26 @@ def _resize(p, x):
     return F.interpolate(x, size=(p["height"], p["width"]), mode="bilinear", align_corners=True)
 
 
+def _recurrent(function, gates, p, x, parameters, *states):
+    """By PyTorch's own function, of weights that are views of one array: its gradient costs PyTorch one copy."""
+    units, inputs, layers = p["state_size"], x.shape[2], p["num_layers"]
+    shapes = [shape for layer in range(layers) for shape in ((gates * units, inputs if layer == 0 else units), (gates * units, units))]
+    shapes += [(gates * units,)] * (2 * layers)
+    flat = [part.view(shape) for part, shape in zip(parameters.split([math.prod(shape) for shape in shapes]), shapes)]
+    # Weights and biases of a layer follow each other there.
+    weights = [flat[i] for layer in range(layers) for i in (2 * layer, 2 * layer + 1, 2 * layers + 2 * layer, 2 * layers + 2 * layer + 1)]
+    hidden = states if len(states) > 1 else states[0]
+    return function(x, hidden, weights, True, layers, 0.0, True, False, False)[0]
+
+
 # The same for functions of the case's parameters and tensors.
 WITH_PARAMETERS = {
     "broadcast_to/channel": lambda p, x: x.expand(p["shape"]).contiguous(),
     "one_hot": lambda p, index: torch.zeros(len(index), p["depth"]).scatter_(1, index[:, None], 1.0),
     "BilinearResize2D/up": _resize,
     "BilinearResize2D/down": _resize,
+    "RNN/lstm": functools.partial(_recurrent, torch.lstm, 4),
+    "RNN/gru": functools.partial(_recurrent, torch.gru, 3),
 }
 
 # Losses whose backward pass is that of an output operator, which computes no loss.

@@ -31,6 +31,8 @@ constexpr Sizes kWords = {{{64, 100, 32}, {1024, 2000, 128}, {16384, 50000, 256}
 // Length of each of two indexed axes, of the third, number of indices.
 constexpr Sizes kGrids = {{{8, 16, 64}, {32, 64, 1024}, {256, 64, 65536}}};
 constexpr Sizes kDense = {{{16, 64, 64}, {64, 512, 512}, {1024, 2048, 2048}}};
+// Steps, batch, units, layers: small, and the small and medium nets of Zaremba et al. (2014).
+constexpr Sizes kSequences = {{{16, 4, 32, 1}, {35, 20, 200, 2}, {35, 20, 650, 2}}};
 constexpr Sizes kBatches = {{{4, 32}, {24, 64}, {256, 128}}};  // of square matrices
 
 constexpr const char *kVector = "{0}", *kVectors = "{0} {0}", *kMatrix = "{0},{1}",
@@ -144,6 +146,10 @@ constexpr Row kTable[] = {
     {"batch_dot/tt", "transpose_a=1 transpose_b=1", kMatrices, kBatches},
     {"scaled_dot_product_attention", "", kQueriesKeysValues, kTokens},
     {"scaled_dot_product_attention/causal", "is_causal=1", kQueriesKeysValues, kTokens},
+    {"RNN/lstm", "mode=lstm state_size={2} num_layers={3}", "{0},{1},{2}", kSequences,
+     "-1..1 -0.1..0.1"},
+    {"RNN/gru", "mode=gru state_size={2} num_layers={3}", "{0},{1},{2}", kSequences,
+     "-1..1 -0.1..0.1"},
     {"Convolution/3x3", "kernel=(3,3) pad=(1,1) num_filter={1}", kImage, kFeatures},
     {"Convolution/1x1", "kernel=(1,1) num_filter={1}", kImage, kFeatures},
     {"Convolution/depthwise", "kernel=(3,3) pad=(1,1) num_filter={1} num_group={1}", kImage,

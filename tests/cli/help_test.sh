@@ -112,10 +112,12 @@ mv table.csv points.csv
 expect 0 train points.yaml --out table -q
 
 # --- a missing operator is not taken for another
+expect 3 ops CTCLoss
+says "there is no operator 'CTCLoss': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
 expect 3 ops LSTM
-says "there is no operator 'LSTM': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
-expect 3 ops RNN
-says "not supported yet"
+says "did you mean RNN: {mode: lstm"
+expect 0 ops RNN
+prints "projection_size"
 expect 0 ops
 for group in layers losses "elementwise functions" "optimizer updates, chosen by train.optimizer (not layers)"; do
   holds "ops has no group $group" grep -qxF "$group:" stdout

@@ -63,6 +63,7 @@ bool IsInNets(const std::string& op) {
 }
 constexpr Refused kNoEquivalent[] = {
     {"Correlation", "ONNX has no such operator"},
+    {"RNN", "its packed parameters are not taken apart"},
     {"digamma", "ONNX has no such function"},
     {"erfinv", "ONNX has no such function"},
     {"gamma", "ONNX has no such function"},
@@ -347,6 +348,11 @@ TEST_CASE("constant integers are not rounded to float32") {
 Case RefusedCase(const OperatorRegistry& registry, const std::string& op) {
   if (op == "Correlation") return One(op, {}, {kImage, kImage});
   if (op == "_contrib_MultiBoxPrior") return One(op, {}, {kImage});
+  if (op == "RNN") {
+    const Kwargs cell = {{"mode", "gru"}, {"state_size", "2"}, {"num_layers", "1"}};
+    const Step steps_first{"transpose", {{"axes", "(1, 0, 2)"}}, {"x0"}};
+    return {op, {{{4, 3}}}, {steps_first, {op, cell, {"transpose"}}}};
+  }
   // Anchors are the same for all images.
   const Step anchors{"sum", {{"axis", "0"}, {"keepdims", "True"}}, {"x0"}};
   if (op == "_contrib_box_decode") return {op, {{{4, 4}}}, {anchors, {op, {}, {"x0", "sum"}}}};
