@@ -93,7 +93,7 @@ class RnnPass final : public Operator {
       const Sink inputs = InputGradient(args, layer, space, turn);
       for (int64_t d = 0; d < s_.g.directions; ++d) {
         const Direction<C> at = DirectionOf(call, layer, d);
-        space.to.head = head + d * s_.g.output;
+        space.to.head = s_.g.rows() > 0 ? head + d * s_.g.output : head;
         space.to.head_row = s_.g.width();
         PutStateHeads(device, args.out_grad, layer * s_.g.directions + d, space.to);
         steps_->Backward(device, at, space.to, call.parameters + s_.g.RecurrentWeights(layer, d),
@@ -197,18 +197,13 @@ class RnnPass final : public Operator {
   }
   void PutStateOutputs(const Device& device, const ForwardArgs& args, int64_t index,
                        const Direction<C>& at) const {
-    if (args.out_data.size() > P::kStateOutput) {
-      CopyRows<T>(
-          device, s_.g.batch, s_.g.output, at.H(at.LastSlot()), s_.h_row, args.req[P::kStateOutput],
-          args.out_data[P::kStateOutput].template dptr<T>() + index * s_.g.batch * s_.g.output,
-          s_.g.output);
-    }
-    if (args.out_data.size() > P::kStateCellOutput) {
-      CopyRows<T>(device, s_.g.batch, s_.g.hidden, at.CellState(at.LastSlot()), s_.g.hidden,
-                  args.req[P::kStateCellOutput],
-                  args.out_data[P::kStateCellOutput].template dptr<T>() + index * s_.cell_size(),
-                  s_.g.hidden);
-    }
+    const auto put = [&](size_t output, int64_t columns, const C* from, int64_t row) {
+      if (args.out_data.size() <= output || args.req[output] == OpReqType::kNullOp) return;
+      CopyRows<T>(device, s_.g.batch, columns, from, row, args.req[output],
+                  args.out_data[output].template dptr<T>() + index * s_.g.batch * columns, columns);
+    };
+    put(P::kStateOutput, s_.g.output, at.H(at.LastSlot()), s_.h_row);
+    if (at.c) put(P::kStateCellOutput, s_.g.hidden, at.CellState(at.LastSlot()), s_.g.hidden);
   }
 
   // The output of a layer becomes the operator's, or the input of the next layer.
@@ -257,6 +252,7 @@ class RnnPass final : public Operator {
   void PutStateGradients(const Device& device, const BackwardArgs& args, int64_t index,
                          const DirectionGradient<C>& to) const {
     const auto put = [&](size_t argument, int64_t columns, const C* from) {
+      if (args.req[argument] == OpReqType::kNullOp) return;
       CopyRows<T>(device, s_.g.batch, columns, from, columns, args.req[argument],
                   args.in_grad[argument].template dptr<T>() + index * s_.g.batch * columns,
                   columns);

@@ -74,7 +74,7 @@ struct OutputRow {
 // to [rows, width]: the columns of direction number `index`.
 template <typename To, typename C, typename Device>
 void PutOutput(const Device& device, const Direction<C>& d, int64_t index, OpReqType req, To* to) {
-  if (req == OpReqType::kNullOp) return;
+  if (req == OpReqType::kNullOp || d.g.rows() == 0) return;
   ForRows(device, d.g.rows(), d.g.output,
           OutputRow<To, C>{d, to + index * d.g.output, d.g.width(), req});
 }

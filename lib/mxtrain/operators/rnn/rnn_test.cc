@@ -202,8 +202,8 @@ TEST_CASE("RNN: 16 bits") {
 TEST_CASE("RNN: sizes") {
   for (const char* mode : {"rnn_tanh", "lstm", "gru"}) {
     RunCase(RnnCase({mode, 1, 1, 1, 1}));
-    RunCase(RnnCase({mode, 2, 0, 3, 2, 1, 1, 0, true}));
-    RunCase(RnnCase({mode, 0, 2, 3, 2, 1, 1, 0, true}));
+    RunCase(RnnCase({mode, 2, 0, 3, 2, 2, 2, 0, true}));
+    RunCase(RnnCase({mode, 0, 2, 3, 2, 1, 2, 0, true}));
     // Tiles of rows and vectors, and what is left of them.
     RunCase(RnnCase({mode, 2, 27, 5, 37, 1, 2, 0, true, true}));
     RunCase(RnnCase({mode, 3, 13, 70, 64}));
@@ -218,34 +218,38 @@ TEST_CASE("RNN: sizes") {
   RunCase(large);
 }
 
-// Both layers pass their input on, so that the factors of dropout are seen in the output.
-OperatorCase DroppedCase(int64_t steps, int64_t batch, int64_t units, double p) {
-  OperatorCase c = RnnCase({"rnn_relu", steps, batch, units, units, 2});
+// All layers pass their input on, so that the factors of dropout are seen in the output.
+OperatorCase DroppedCase(int64_t steps, int64_t batch, int64_t units, double p,
+                         int64_t layers = 2) {
+  OperatorCase c = RnnCase({"rnn_relu", steps, batch, units, units, layers});
   c.kwargs.emplace_back("p", format("{}", p));
   c.name += " dropout";
   Values weights;
-  for (int layer = 0; layer < 2; ++layer) {
+  for (int64_t layer = 0; layer < layers; ++layer) {
     for (int64_t k = 0; k < units * units; ++k) weights.push_back(k / units == k % units ? 1 : 0);
     weights.insert(weights.end(), static_cast<size_t>(units * units), 0.0);
   }
-  weights.insert(weights.end(), static_cast<size_t>(4 * units), 0.0);
+  weights.insert(weights.end(), static_cast<size_t>(2 * layers * units), 0.0);
   c.inputs = {Uniform(0.5, 2), Cycle(weights), Constant(0)};
   c.forward = nullptr;
-  c.check = [p](const CaseResult& r) {
+  // Of an element that every layer keeps.
+  const double keeps = std::pow(1 - p, static_cast<double>(layers - 1));
+  c.check = [keeps](const CaseResult& r) {
     std::vector<std::string> problems;
-    double dropped = 0;
-    const double kept = 1 / (1 - p), slack = r.type == DType::kFloat64 ? 1e-6 : 1e-5;
+    double kept = 0;
+    const double slack = r.type == DType::kFloat64 ? 1e-6 : 1e-5;
     for (size_t i = 0; i < r.in[0].size(); ++i) {
-      const double factor = r.out[0][i] == 0 ? 0 : kept;
-      dropped += factor == 0;
-      if (std::abs(r.out[0][i] - r.in[0][i] * factor) > slack * 4)
+      const double factor = r.out[0][i] == 0 ? 0 : 1 / keeps;
+      kept += factor != 0;
+      if (std::abs(r.out[0][i] - r.in[0][i] * factor) > slack * 4 / keeps)
         problems.push_back(format("element {} is {} for {}", i, r.out[0][i], r.in[0][i]));
-      if (!r.in_grad[0].empty() && std::abs(r.in_grad[0][i] - r.head[0][i] * factor) > slack * 4)
+      if (!r.in_grad[0].empty() &&
+          std::abs(r.in_grad[0][i] - r.head[0][i] * factor) > slack * 4 / keeps)
         problems.push_back(format("gradient {} has a different factor", i));
     }
     const double n = static_cast<double>(r.in[0].size());
-    if (std::abs(dropped - n * p) > 5 * std::sqrt(n * p * (1 - p)))
-      problems.push_back(format("{} of {} elements dropped", dropped, n));
+    if (std::abs(kept - n * keeps) > 5 * std::sqrt(n * keeps * (1 - keeps)))
+      problems.push_back(format("{} of {} elements kept", kept, n));
     return problems;
   };
   return c;
@@ -254,6 +258,7 @@ OperatorCase DroppedCase(int64_t steps, int64_t batch, int64_t units, double p) 
 TEST_CASE("RNN: dropout between layers, in training only") {
   RunCase(DroppedCase(5, 7, 19, 0.25));
   RunCase(DroppedCase(7, 13, 40, 0.6));
+  RunCase(DroppedCase(5, 7, 19, 0.5, 3));  // independent draws for each layer
   OperatorCase evaluated = DroppedCase(3, 2, 5, 0.25);
   evaluated.is_train = false;
   evaluated.check = [](const CaseResult& r) {
