@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "app/commands/command_list.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/onnx_files.h"
 #include "app/inference/cut_model.h"
+#include "app/inference/gpt2_form.h"
 #include "app/inference/open_model.h"
 #include "app/report/output.h"
 #include "app/session/compute_modes.h"
@@ -15,6 +17,7 @@
 #include "app/session/pipeline_spec.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/io/text_files.h"
 #include "mxtrain/ndarray/safetensors.h"
 
 namespace mxtrain::commands {
@@ -34,6 +37,12 @@ class Export final : public Command {
             "states; PREFIX@N: net and arrays in MXNet's format")
         .Required()
         .Takes("OUTPUT");
+    arguments
+        .Option("--names", &names_,
+                "of a .safetensors file: `own` names of the net, or those of `huggingface`, with a "
+                "config.json beside it, for a language model built like GPT-2; default: "
+                "huggingface for nets of configs/text/gpt2_*.yaml, else own")
+        .OneOf({"own", "huggingface"});
     onnx_.Declare(arguments);
     DeclareInputs(arguments, &inputs_);
     arguments.Examples(
@@ -51,6 +60,8 @@ class Export final : public Command {
             output_);
     }
     if (!safetensors && !onnx) CheckNumber();
+    if (!names_.empty() && !safetensors)
+      Throw(ErrorKind::kUsage, "--names is for FILE.safetensors, not for {}", output_);
     onnx_.Check(onnx);
     auto [runtime, model, only_batch, unread] =
         inference::OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console.log());
@@ -71,15 +82,7 @@ class Export final : public Command {
       WriteFileAtomically(output_, bytes);
       files = {output_};
     } else if (safetensors) {
-      std::map<std::string, NDArray> arrays = model.args;
-      arrays.insert(model.auxs.begin(), model.auxs.end());
-      WriteFileAtomically(
-          output_,
-          SerializeSafetensors(arrays, {{"format", "pt"},
-                                        {"net", model.symbol.ToJson()},
-                                        {"pipeline", model.info.pipeline},
-                                        {"classes", report::JsonText(model.info.class_names)}}));
-      files = {output_};
+      files = WriteSafetensors(model, folder);
     } else {
       if (model.info.modes.empty()) model.info.modes = session::ModesInConfig(model.info.config);
       files = SaveMxnetModel(output_, model);
@@ -96,6 +99,54 @@ class Export final : public Command {
   }
 
  private:
+  // The files written.
+  std::vector<std::string> WriteSafetensors(const Model& model, const std::string& folder) const {
+    std::optional<inference::Gpt2Form> form;
+    if (names_ != "own") form = TheirForm(model);
+    std::vector<std::string> files = {output_};
+    std::map<std::string, NDArray> arrays = model.args;
+    arrays.insert(model.auxs.begin(), model.auxs.end());
+    if (form) {
+      arrays = form->Renamed(model);
+      files.push_back((std::filesystem::path(folder) / "config.json").string());
+      RequireReplaceable(files[1]);
+      std::optional<text::TokenId> end;
+      const std::string tokenizer =
+          session::PipelineSpec::FromJson(model.info.pipeline).TokenizerText();
+      if (!tokenizer.empty())
+        end = io::SeparatorOf(*text::TokenizerFromText(tokenizer, model.file));
+      WriteFileAtomically(files[1], report::JsonText(form->ConfigJson(end), 2) + "\n");
+    }
+    WriteFileAtomically(
+        output_,
+        SerializeSafetensors(arrays, {{"format", "pt"},
+                                      {"net", model.symbol.ToJson()},
+                                      {"pipeline", model.info.pipeline},
+                                      {"classes", report::JsonText(model.info.class_names)}}));
+    return files;
+  }
+
+  // As which the model is written under the names of Hugging Face, if it is.
+  std::optional<inference::Gpt2Form> TheirForm(const Model& model) const {
+    Expected<inference::Gpt2Form, Refusal> form = inference::Gpt2FormOf(model);
+    if (!names_.empty() && !form) {
+      Throw(ErrorKind::kUsage, "--names huggingface: {} is not built like GPT-2: {}", model.file,
+            form.error().reason);
+    }
+    if (!form || (names_.empty() && !form->HasUsualNames())) return std::nullopt;
+    return std::move(*form);
+  }
+
+  // The name config.json is not the user's choice, so no file but an earlier export is replaced.
+  static void RequireReplaceable(const std::string& path) {
+    constexpr size_t kMostBytes = size_t{1} << 20;
+    if (!std::filesystem::exists(path)) return;
+    const Json old = Json::parse(ReadFile(path, kMostBytes), nullptr, /*allow_exceptions=*/false);
+    if (old.is_object() && old.contains("model_type") && old["model_type"] == "gpt2") return;
+    Throw(ErrorKind::kUsage,
+          "{} would be replaced, and is not of a GPT-2; export into a folder of its own", path);
+  }
+
   void CheckNumber() const {
     const std::string number = output_.substr(output_.rfind('@') + 1);
     const bool good = !number.empty() && number.size() <= 9 &&
@@ -128,7 +179,7 @@ class Export final : public Command {
     return text;
   }
 
-  std::string model_, output_;
+  std::string model_, output_, names_;
   std::vector<std::string> inputs_;
   OnnxExport onnx_;
 };

@@ -2,12 +2,15 @@
 // mxtrain generate MODEL
 #include <algorithm>
 #include <iostream>
+#include <span>
+#include <sstream>
 
 #include "app/commands/command_list.h"
 #include "app/commands/model_facts.h"
 #include "app/inference/cut_model.h"
 #include "app/inference/open_model.h"
 #include "app/inference/text_generator.h"
+#include "app/inference/text_writer.h"
 #include "app/report/output.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
@@ -29,6 +32,14 @@ class Generate final : public Command {
     arguments
         .Option("--prompt-file", &prompt_file_, "a file with the text to continue; - for stdin")
         .Takes("FILE");
+    arguments
+        .Option("--prompts", &prompts_,
+                "a file with a text to continue on each line; - for stdin. With --json each gives "
+                "a line")
+        .Takes("FILE");
+    arguments.Option("--batch", &batch_, "prompts of --prompts to continue at once")
+        .Positive()
+        .ShowsDefault();
     arguments.Option("--max-tokens", &max_tokens_, "tokens to generate at most")
         .Positive()
         .ShowsDefault();
@@ -52,14 +63,21 @@ class Generate final : public Command {
                 "one, ends it anyway")
         .Takes("TEXT")
         .Repeats();
+    arguments
+        .Option("--keep", &options_.keep,
+                "of a text that has become longer than the model reads, the tokens that stay; the "
+                "window then fills again; default: half of it")
+        .Positive();
+    arguments.Flag("--no-cache", &no_cache_,
+                   "compute each token from the whole window, without a cache of keys and values");
     arguments.Examples(
         "  mxtrain generate runs/latest --prompt \"ROMEO:\"\n  mxtrain generate runs/latest "
         "--temperature 0.8 --top-k 200 --max-tokens 500 --seed 7");
   }
 
   int Run(const CommonFlags& flags, console::Console& console) override {
-    if (!prompt_.empty() && !prompt_file_.empty())
-      Throw(ErrorKind::kUsage, "--prompt and --prompt-file: give one of them");
+    if (!prompt_.empty() + !prompt_file_.empty() + !prompts_.empty() > 1)
+      Throw(ErrorKind::kUsage, "--prompt, --prompt-file and --prompts: give one of them");
     if (std::ranges::count(stops_, "") > 0)
       Throw(ErrorKind::kUsage, "--stop: a text of no characters is everywhere");
     sampling_.seed = flags.seed.value_or(0);
@@ -67,115 +85,92 @@ class Generate final : public Command {
         inference::OpenModel(flags, model_, {}, console.log());
     inference::RemoveLabels(runtime->operators(), &model, console.logger());
     const text::TokenizerPtr tokenizer = inference::TokenizerOf(model);
+    const std::vector<std::string> prompts = Prompts();
+    options_.rows = std::min(batch_, std::ssize(prompts));
+    options_.caches = !no_cache_;
     const Context device = session::DeviceOf(flags);
     inference::TextGenerator generator(
         *runtime, model, tokenizer->vocabulary_size(), device,
-        session::ModesOf(model, flags, *runtime, device, {}, console.logger()));
-    const std::string prompt = Prompt();
-    text::Ids ids = io::EncodeBeginning(*tokenizer, prompt);
-    if (ids.empty()) Throw(ErrorKind::kUsage, "the prompt has no token");
-    if (std::ssize(ids) > generator.length()) {
-      Throw(ErrorKind::kUsage, "the prompt has {}, and the model reads at most {}",
-            Counted(std::ssize(ids), "token"), generator.length());
-    }
+        session::ModesOf(model, flags, *runtime, device, {}, console.logger()), options_,
+        console.logger());
+    std::vector<GrowingText> texts = Begin(*tokenizer, prompts, generator.length());
     CatchSignals();
-    const size_t prompted = ids.size();
-    const std::string written = Continue(*tokenizer, &generator, &ids, flags.json ? "" : prompt);
-    if (flags.json) {
-      std::cout << report::JsonText({{"prompt", prompt},
-                                     {"text", written},
-                                     {"tokens", static_cast<int64_t>(ids.size() - prompted)}})
-                << "\n";
+    inference::TextWriter writer(*tokenizer, sampling_, max_tokens_);
+    const auto rows = static_cast<size_t>(options_.rows);
+    for (size_t first = 0; first < texts.size() && StopFlag() == 0; first += rows) {
+      const auto group = std::span(texts).subspan(first, std::min(rows, texts.size() - first));
+      const bool streams = texts.size() == 1 && !flags.json;
+      if (streams) std::cout << group[0].prompt << std::flush;
+      writer.Write(&generator, group, static_cast<int64_t>(first), [&] {
+        if (streams) std::cout << group[0].stream.Next() << std::flush;
+        return StopFlag() == 0;
+      });
+      for (GrowingText& text : group) Print(text, streams, flags.json, &text != texts.data());
     }
     std::cout << std::flush;
     return StopFlag() == 1 ? 128 + StopSignal() : 0;
   }
 
  private:
-  std::string Prompt() const {
-    if (prompt_file_.empty()) return prompt_.empty() ? "\n" : prompt_;
-    return ReadFile(prompt_file_ == "-" ? "/dev/stdin" : prompt_file_, size_t{1} << 26,
-                    Readable::kFileOrPipe);
+  using GrowingText = inference::GrowingText;
+
+  std::vector<std::string> Prompts() const {
+    constexpr size_t kMostBytes = size_t{1} << 26;
+    const auto read = [](const std::string& file) {
+      return ReadFile(file == "-" ? "/dev/stdin" : file, kMostBytes, Readable::kFileOrPipe);
+    };
+    if (!prompt_file_.empty()) return {read(prompt_file_)};
+    if (prompts_.empty()) return {prompt_.empty() ? "\n" : prompt_};
+    std::vector<std::string> lines;
+    std::istringstream text(read(prompts_));
+    for (std::string line; std::getline(text, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (!line.empty()) lines.push_back(line);
+    }
+    if (lines.empty()) Throw(ErrorKind::kData, "{}: there is no prompt in it", prompts_);
+    return lines;
   }
 
-  // Adds tokens until there are enough, one ends the text, or a stop is written, and returns their
-  // text; prints it as it comes, after `shown`, unless that is empty.
-  std::string Continue(const text::Tokenizer& tokenizer, inference::TextGenerator* generator,
-                       text::Ids* ids, const std::string& shown) const {
-    const bool prints = !shown.empty();
-    if (prints) std::cout << shown << std::flush;
-    inference::TokenSampler sampler(sampling_);
-    const std::vector<text::TokenId> unused = UnusedIds(tokenizer);
-    const std::optional<text::TokenId> end_of_text = io::SeparatorOf(tokenizer);
-    const std::string before = tokenizer.Decode(*ids);
-    std::string text;
-    size_t printed = 0;
-    for (int64_t k = 0; k < max_tokens_ && StopFlag() == 0; ++k) {
-      const std::span<float> probabilities = generator->After(*ids);
-      for (const text::TokenId id : unused) probabilities[id] = 0;
-      const auto next = static_cast<text::TokenId>(sampler.Draw(probabilities, k));
-      if (next == end_of_text) break;
-      ids->push_back(next);
-      const std::string whole = tokenizer.Decode(*ids);  // as it follows the prompt
-      text = whole.substr(std::min(before.size(), whole.size()));
-      const size_t end = StopIn(text);
-      if (end != std::string::npos) {
-        text.resize(end);
-        break;
+  std::vector<GrowingText> Begin(const text::Tokenizer& tokenizer,
+                                 const std::vector<std::string>& prompts, int64_t most) const {
+    std::vector<GrowingText> texts;
+    for (const std::string& prompt : prompts) {
+      text::Ids ids = io::EncodeBeginning(tokenizer, prompt);
+      const std::string which = prompts.size() == 1
+                                    ? "the prompt"
+                                    : format("prompt {} ('{}')", texts.size() + 1,
+                                             report::Printable(prompt.substr(0, 40)));
+      if (ids.empty()) Throw(ErrorKind::kUsage, "{} has no token", which);
+      if (std::ssize(ids) > most) {
+        Throw(ErrorKind::kUsage, "{} has {}, and the model reads at most {}", which,
+              Counted(std::ssize(ids), "token"), most);
       }
-      const size_t sure = SureOf(text);
-      if (prints && sure > printed) std::cout << text.substr(printed, sure - printed) << std::flush;
-      printed = std::max(printed, sure);
+      texts.push_back({prompt, inference::TextStream(tokenizer, stops_, std::move(ids))});
     }
-    if (prints) std::cout << text.substr(std::min(printed, text.size())) << "\n";
-    return text;
+    return texts;
   }
 
-  // Ids that no token has, where a vocabulary has gaps.
-  static std::vector<text::TokenId> UnusedIds(const text::Tokenizer& tokenizer) {
-    std::vector<text::TokenId> unused;
-    for (int64_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
-      try {
-        tokenizer.TokenOf(static_cast<text::TokenId>(id));
-      } catch (const Error&) {
-        unused.push_back(static_cast<text::TokenId>(id));
-      }
+  static void Print(GrowingText& text, bool streamed, bool json, bool later) {
+    const std::string rest(text.stream.Last());
+    if (json) {
+      std::cout << report::JsonText({{"prompt", text.prompt},
+                                     {"text", text.stream.text()},
+                                     {"tokens", text.tokens},
+                                     {"ended_by", inference::NameOf(text.end)}})
+                << "\n";
+    } else if (streamed) {
+      std::cout << rest << "\n";
+    } else {
+      std::cout << (later ? "\n" : "") << text.prompt << text.stream.text() << "\n";
     }
-    return unused;
   }
 
-  // Where the first stop begins.
-  size_t StopIn(const std::string& text) const {
-    size_t first = std::string::npos;
-    for (const std::string& stop : stops_) first = std::min(first, text.find(stop));
-    return first;
-  }
-
-  // How much of a text can be printed: not what may become a stop, or a character that lacks bytes.
-  size_t SureOf(const std::string& text) const {
-    size_t sure = text.size();
-    for (const std::string& stop : stops_) {
-      for (size_t part = std::min(stop.size(), text.size()); part > 0; --part) {
-        if (text.ends_with(std::string_view(stop).substr(0, part))) {
-          sure = std::min(sure, text.size() - part);
-          break;
-        }
-      }
-    }
-    constexpr size_t kLongest = 4;  // bytes of a character
-    for (size_t back = 1; back <= std::min(kLongest, sure); ++back) {
-      const auto byte = static_cast<unsigned char>(text[sure - back]);
-      if ((byte & 0xC0) == 0x80) continue;
-      const size_t wanted = byte < 0x80 ? 1 : byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
-      return wanted > back ? sure - back : sure;
-    }
-    return sure;
-  }
-
-  std::string model_, prompt_, prompt_file_;
+  std::string model_, prompt_, prompt_file_, prompts_;
   std::vector<std::string> stops_;
   inference::SamplingOptions sampling_;
-  int64_t max_tokens_ = 200;
+  inference::GenerationOptions options_;
+  int64_t max_tokens_ = 200, batch_ = 8;
+  bool no_cache_ = false;
 };
 
 }  // namespace

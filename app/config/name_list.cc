@@ -14,7 +14,8 @@ namespace mxtrain::config {
 namespace {
 
 constexpr const char* kRuleForm =
-    "a rule is [PATTERN, REPLACEMENT], or [PATTERN, null] to drop matching names";
+    "a rule is [PATTERN, REPLACEMENT], [PATTERN, null] to drop matching names, or [PATTERN, "
+    "REPLACEMENT, transpose]";
 constexpr const char* kFamilyForm =
     "a family is {has: PATTERN, interpolation, mean, std, vars, nets}";
 constexpr size_t kMostList = size_t{16} << 20;
@@ -55,14 +56,18 @@ class ListReader {
   NameMap ReadRules(const Value& value) {
     std::vector<NameMap::Rule> rules;
     for (const Value& item : value.list) {
-      const bool good = item.is_list() && item.list.size() == 2 && item.list[0].is_scalar() &&
+      const size_t size = item.is_list() ? item.list.size() : 0;
+      const bool transpose = size == 3 && item.list[1].is_scalar() && item.list[2].is_scalar() &&
+                             item.list[2].text == "transpose";
+      const bool good = (size == 2 || transpose) && item.list[0].is_scalar() &&
                         (item.list[1].is_scalar() || item.list[1].is_null());
       if (!good) {
         diagnostics_.Error(item.place, format("{} is not a rule", item.Describe()), kRuleForm);
         continue;
       }
       rules.push_back({item.list[0].text,
-                       item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text)});
+                       item.list[1].is_null() ? std::nullopt : std::optional(item.list[1].text),
+                       transpose});
     }
     diagnostics_.ThrowIfErrors();
     return NameMap(rules);

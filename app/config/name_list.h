@@ -4,7 +4,9 @@
 // net, and what is known of the families of such files: who published them, by the names of their
 // arrays, and how they want images prepared.
 //
-//   [[PATTERN, REPLACEMENT], [PATTERN, null], ...]          the rules alone, or
+//   [[PATTERN, REPLACEMENT], [PATTERN, null], [PATTERN, REPLACEMENT, transpose], ...]
+//
+// the rules alone (null drops the array), or
 //
 //   families:
 //     timm: {has: '^conv_stem\.', interpolation: bicubic, mean: [...], std: [...],

@@ -207,7 +207,8 @@ Section<WeightsConfig> WeightsSection() {
       .Default("")
       .Help(
           "YAML list of [pattern, replacement]: regular expressions that turn names in the file "
-          "into names of the net")
+          "into names of the net; null as the replacement drops an array, a third element, "
+          "transpose, transposes it")
       .Also({"names", "name_map"});
   s.Add("state", &WeightsConfig::state)
       .Default("")

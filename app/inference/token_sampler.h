@@ -14,19 +14,24 @@ struct SamplingOptions {
   uint64_t seed = 0;
 };
 
-// A function of the options, the probabilities and the number of the draw. Not thread-safe: reuses
-// its memory.
+// A function of the options, the probabilities and the number of the draw in its text. Not
+// thread-safe: reuses its memory.
 class TokenSampler {
  public:
   explicit TokenSampler(const SamplingOptions& options) : options_(options) {}
   // `probabilities`: of each token. Of equal ones the token with the lowest id comes first. Throws
-  // kDiverged if one is not finite.
-  int64_t Draw(std::span<const float> probabilities, int64_t number);
+  // kDiverged if one is not finite. `text`: its number, of several.
+  int64_t Draw(std::span<const float> probabilities, int64_t number, int64_t text = 0);
 
  private:
+  double WeightOf(int64_t token) const;
+  // The token of this rank. Few ranks are asked for, of many tokens, so they are sorted as needed.
+  int64_t Ranked(size_t rank);
+
   const SamplingOptions options_;
-  std::vector<int64_t> order_;   // tokens, the most probable first
-  std::vector<double> weights_;  // of them
+  std::span<const float> probabilities_;
+  std::vector<int64_t> order_;  // the first sorted_ by falling probability
+  size_t sorted_ = 0;
 };
 
 }  // namespace mxtrain::inference

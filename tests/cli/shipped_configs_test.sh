@@ -80,6 +80,10 @@ done
 for i in $(seq 400); do echo "$i lines are $((i + 1)) lines but one."; done >lines.txt
 shipped text/characters.yaml "$(train lines.txt)" "$(val lines.txt)"
 shipped text/words_lstm_small.yaml "$(train lines.txt)" "$(val lines.txt)"
+"$program" tokenize lines.txt --train 270 --save tokenizer.json >/dev/null 2>&1
+shipped text/gpt2_124m.yaml "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json vars.length=16 data.batch_size=2
+expect 0 plan "$source_dir/configs/text/gpt2_355m.yaml" "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json data.batch_size=1
+echo text/gpt2_355m.yaml >>tried
 shipped regression/smooth_l1.yaml "$(train points.csv)"
 shipped siamese/pairs.yaml "$(train pairs.csv)"
 

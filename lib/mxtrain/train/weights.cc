@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <regex>
 
@@ -110,25 +111,54 @@ std::string Without(const std::string& prefix, const std::string& name) {
   Throw(ErrorKind::kData, "{}: array '{}': {}", file, name, why);
 }
 
-// How many of the wanted names the arrays get; 0 if two get the same.
+// Of plain arrays on the CPU.
+bool AreEqual(const NDArray& a, const NDArray& b) {
+  if (a.empty() || b.empty() || a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  a.WaitToRead(), b.WaitToRead();
+  const TBlob first = a.data(), second = b.data();
+  return std::memcmp(first.data, second.data,
+                     static_cast<size_t>(a.shape().Size() * SizeOf(a.dtype()))) == 0;
+}
+
+// How many of the wanted names the arrays get; 0 if two get the same, unless they are equal arrays
+// that both have the prefix.
 size_t CountWanted(const std::map<std::string, NDArray>& arrays, const std::string& prefix,
                    const NameMap& map, const std::set<std::string>& wanted) {
-  std::set<std::string> taken;
+  struct Taken {
+    const NDArray* array;
+    bool has_prefix;
+  };
+  std::map<std::string, Taken> taken;
   size_t count = 0;
   for (const auto& [name, array] : arrays) {
     const std::optional<std::string> becomes = map.Apply(Without(prefix, name));
     if (!becomes) continue;
-    if (!taken.insert(*becomes).second) return 0;
-    count += wanted.contains(*becomes);
+    const bool has_prefix = name.starts_with(prefix);
+    const auto [place, is_new] = taken.emplace(*becomes, Taken{&array, has_prefix});
+    const Taken& first = place->second;
+    if (!is_new && (first.has_prefix != has_prefix || !AreEqual(*first.array, array))) return 0;
+    count += is_new && wanted.contains(*becomes);
   }
   return count;
 }
 
 }  // namespace
 
+NDArray TransposedMatrix(const NDArray& matrix) {
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  const std::vector<float> from = matrix.ToVector();
+  std::vector<float> to(from.size());
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c)
+      to[static_cast<size_t>(c * rows + r)] = from[static_cast<size_t>(r * columns + c)];
+  }
+  return NDArray::FromVector(matrix.runtime(), {columns, rows}, to, Context::cpu());
+}
+
 struct NameMap::Compiled {
   std::regex pattern;
   std::optional<std::string> replacement;
+  bool transpose;
 };
 
 namespace {
@@ -150,7 +180,7 @@ NameMap::NameMap(const std::vector<Rule>& rules) {
   for (const Rule& rule : rules) {
     if (rule.replacement) RefuseBackslashes(*rule.replacement);
     try {
-      compiled->push_back({std::regex(rule.pattern), rule.replacement});
+      compiled->push_back({std::regex(rule.pattern), rule.replacement, rule.transpose});
     } catch (const std::regex_error& e) {
       Throw(ErrorKind::kConfig, "'{}' is not a valid regular expression: {}", rule.pattern,
             e.what());
@@ -159,16 +189,18 @@ NameMap::NameMap(const std::vector<Rule>& rules) {
   rules_ = std::move(compiled);
 }
 
-std::optional<std::string> NameMap::Apply(const std::string& name) const {
+NameMap::Mapped NameMap::Map(const std::string& name) const {
   std::string result = name;
-  if (!rules_) return result;
+  bool transpose = false;
+  if (!rules_) return {result};
   for (const Compiled& rule : *rules_) {
     if (!std::regex_search(result, rule.pattern)) continue;
-    if (!rule.replacement) return std::nullopt;
+    if (!rule.replacement) return {};
+    transpose = transpose != rule.transpose;
     result = std::regex_replace(result, rule.pattern, *rule.replacement,
                                 std::regex_constants::format_first_only);
   }
-  return result;
+  return {result, transpose};
 }
 
 WeightsFile ReadWeights(Runtime& runtime, const std::string& file, const std::string& state) {
@@ -227,13 +259,20 @@ std::map<std::string, NDArray> Renamed(const std::map<std::string, NDArray>& arr
   std::map<std::string, NDArray> result;
   std::map<std::string, std::string> origin;
   for (const auto& [name, array] : arrays) {
-    const std::optional<std::string> becomes = map.Apply(name);
+    const auto [becomes, transpose] = map.Map(name);
     if (!becomes || array.empty()) continue;
     const auto [place, is_new] = origin.emplace(*becomes, name);
-    if (!is_new)
-      Throw(ErrorKind::kData, "{}: '{}' and '{}' both become '{}'; correct the name map", file,
+    if (transpose && array.shape().ndim() != 2) {
+      Throw(ErrorKind::kData, "{}: '{}' is {}, but the name map transposes it; it is not a matrix",
+            file, name, array.shape().ToString());
+    }
+    if (is_new) {
+      result[*becomes] = transpose ? TransposedMatrix(array) : array;
+    } else if (!AreEqual(arrays.at(place->second), array)) {
+      Throw(ErrorKind::kData,
+            "{}: '{}' and '{}' both become '{}', and differ; correct the name map", file,
             place->second, name, *becomes);
-    result[*becomes] = array;
+    }
   }
   return result;
 }

@@ -16,17 +16,24 @@ namespace mxtrain {
 
 // Maps names in a file to names of a net by rules, applied in sequence. A pattern is a regular
 // expression (ECMAScript); matches are replaced, with $1 for the first group. A rule without a
-// replacement drops the array.
+// replacement drops the array; one that transposes is for matrices, such as the [in, out] of
+// GPT-2's Conv1D, which FullyConnected has as [out, in].
 class MXTRAIN_API NameMap {
  public:
   struct Rule {
     std::string pattern;
     std::optional<std::string> replacement;
+    bool transpose = false;
+  };
+  struct Mapped {
+    std::optional<std::string> name;  // nothing: the array is dropped
+    bool transpose = false;
   };
   NameMap() = default;  // names stay
   // Throws kConfig for an invalid regular expression.
   explicit NameMap(const std::vector<Rule>& rules);
-  std::optional<std::string> Apply(const std::string& name) const;  // nothing: the array is dropped
+  Mapped Map(const std::string& name) const;
+  std::optional<std::string> Apply(const std::string& name) const { return Map(name).name; }
 
  private:
   struct Compiled;
@@ -52,8 +59,8 @@ MXTRAIN_API void RequireRead(const UnreadArrays& unread, const std::string& pref
                              const NameMap& map, const std::set<std::string>& wanted,
                              const std::string& file);
 
-// Of ReadWeights, by the names that the map gives them. Throws kData for two arrays mapped to one,
-// and for one that cannot be read and that the map does not drop.
+// Of ReadWeights, by the names that the map gives them. Throws as Renamed, and kData for an array
+// that cannot be read and that the map does not drop.
 MXTRAIN_API std::map<std::string, NDArray> LoadWeights(Runtime& runtime, const std::string& file,
                                                        const NameMap& map = {});
 
@@ -68,8 +75,12 @@ MXTRAIN_API std::string WrapperPrefix(const std::map<std::string, NDArray>& arra
 MXTRAIN_API std::map<std::string, NDArray> WithoutPrefix(std::map<std::string, NDArray> arrays,
                                                          const std::string& prefix);
 
-// The arrays under the names that the map gives them. Throws kData, with the file's name, for two
-// arrays mapped to one name.
+// A matrix of float32 on the CPU.
+MXTRAIN_API NDArray TransposedMatrix(const NDArray& matrix);
+
+// The arrays under the names that the map gives them, transposed where it says so. Throws kData,
+// with the file's name, for two different arrays mapped to one name, and for an array to transpose
+// that is not a matrix. Equal ones become one: a file may hold what a net shares under both names.
 MXTRAIN_API std::map<std::string, NDArray> Renamed(const std::map<std::string, NDArray>& arrays,
                                                    const NameMap& map, const std::string& file);
 

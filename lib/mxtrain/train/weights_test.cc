@@ -85,6 +85,26 @@ TEST_CASE_FIXTURE(WeightFiles, "weights of files of every format") {
   CHECK(KindOf(folder.path("absent.safetensors")) == ErrorKind::kFileSystem);
 }
 
+TEST_CASE_FIXTURE(WeightFiles, "a map transposes matrices, and joins equal arrays") {
+  const NDArray matrix = NDArray::FromVector(runtime, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const std::map<std::string, NDArray> arrays = {
+      {"c_fc.weight", matrix}, {"lm_head", matrix}, {"wte", matrix}};
+  const NameMap map(Rules{{"^(wte|lm_head)$", "token"}, {R"(c_fc\.weight)", "dense", true}});
+  const auto renamed = Renamed(arrays, map, "net");
+  REQUIRE(renamed.size() == 2);
+  CHECK(renamed.at("token").ToVector() == matrix.ToVector());
+  CHECK(renamed.at("dense").shape() == TShape{3, 2});
+  CHECK(renamed.at("dense").ToVector() == std::vector<float>{1, 4, 2, 5, 3, 6});
+  CHECK(WrapperPrefix({{"module.wte", matrix}, {"module.lm_head", matrix}}, map, {"token"}) ==
+        "module.");
+  CHECK_THROWS_WITH_AS(
+      Renamed({{"wte", matrix}, {"lm_head", Array({2, 3}, 9)}}, map, "net"),
+      "net: 'lm_head' and 'wte' both become 'token', and differ; correct the name map", Error);
+  CHECK_THROWS_WITH_AS(
+      Renamed({{"c_fc.weight", Array({2}, 9)}}, map, "net"),
+      "net: 'c_fc.weight' is [2], but the name map transposes it; it is not a matrix", Error);
+}
+
 TEST_CASE_FIXTURE(WeightFiles, "files of PyTorch are recognized by their contents") {
   // {"w": a tensor of 1.5 and -2} in the form that PyTorch wrote before 1.6.
   const auto text = [](const std::string& t) {

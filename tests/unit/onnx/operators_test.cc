@@ -52,6 +52,7 @@ constexpr Refused kNotInNets[] = {
     {"multi_sum_sq", "part of training"},
     {"PointBoxLoss", "a loss; it reads labels"},
     {"SimOtaLoss", "a loss; it reads labels"},
+    {"cached_attention", "keeps keys and values from run to run"},
     {"_contrib_MultiBoxTarget", "targets of a loss; it reads labels"},
     {"_contrib_box_encode", "targets of a loss; it reads labels"},
     {"_contrib_bipartite_matching", "part of making targets of a loss"},

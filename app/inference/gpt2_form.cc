@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/inference/gpt2_form.h"
+
+#include <algorithm>
+#include <array>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/operator/param_of.h"
+#include "mxtrain/symbol/symbol.h"
+#include "mxtrain/train/weights.h"
+
+namespace mxtrain::inference {
+namespace {
+
+// Why the net is another; caught below.
+struct Differs {
+  std::string why;
+};
+
+// Of the two inputs of a sum in a block: what is added, and to what.
+struct Sum {
+  NodeEntry branch, shortcut;
+};
+
+// Walks from the output to the input.
+class Matcher {
+ public:
+  Matcher(const Model& model, const TShape& input)
+      : graph_(model.symbol.graph()),
+        specs_(InferSpecs(graph_, {{model.info.inputs[0].name, input}}, {}, false)) {}
+
+  Gpt2Form Match() {
+    if (graph_.heads.size() != 1) throw Differs{"the net has several outputs"};
+    NodeEntry scores = Scores(graph_.heads[0]);
+    const Node& output = Expect(scores, "FullyConnected", "the output");
+    RequireDense(output, false);
+    const std::string own_output = Weight(output, 1);
+    NodeEntry top = Normalized(output.inputs[0], "ln_f", "head_ln");
+    std::vector<std::array<NodeEntry, 2>>
+        blocks;  // of each the sum of its mlp, and its attention's
+    while (const std::optional<Sum> mlp = SumOf(top)) {
+      const std::optional<Sum> attention = SumOf(mlp->shortcut);
+      if (!attention)
+        throw Differs{DescribeNode(At(top)) + " does not follow the sum of an attention"};
+      blocks.push_back({top, mlp->shortcut});
+      top = attention->shortcut;
+    }
+    form_.layers = std::ssize(blocks);
+    if (blocks.empty()) throw Differs{DescribeNode(At(top)) + " ends no block"};
+    std::ranges::reverse(blocks);
+    for (size_t i = 0; i < blocks.size(); ++i) Block(blocks[i][0], blocks[i][1], i);
+    Beginning(top, own_output);
+    return std::move(form_);
+  }
+
+ private:
+  const Node& At(const NodeEntry& entry) const {
+    return graph_.nodes[static_cast<size_t>(entry.node)];
+  }
+  const TShape& Shape(const NodeEntry& entry) const {
+    return specs_.shapes[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
+  }
+  static bool Is(const Node& node, const char* type) {
+    return node.op && node.op->TypeString() == type;
+  }
+  // Behind dropout, whose rate goes to *p.
+  NodeEntry Skip(NodeEntry entry, double* p = nullptr) const {
+    while (Is(At(entry), "Dropout") || Is(At(entry), "DropPath")) {
+      if (p) params::Parse(ParamOf(*At(entry).op, "p"), p);
+      entry = At(entry).inputs[0];
+    }
+    return entry;
+  }
+  const Node& Expect(NodeEntry entry, const char* type, const std::string& what) const {
+    const Node& node = At(Skip(entry));
+    if (Is(node, type)) return node;
+    throw Differs{format("{} is {}, not {}", what, DescribeNode(node), type)};
+  }
+  void Require(const Node& node, const char* key, const std::string& wanted) const {
+    const std::string value = ParamOf(*node.op, key);
+    if (value != wanted)
+      throw Differs{format("{} has {} = {}, not {}", DescribeNode(node), key, value, wanted)};
+  }
+  void RequireShape(const NodeEntry& entry, const TShape& wanted) const {
+    if (Shape(entry) == wanted) return;
+    throw Differs{format("{} gives {}, not {}", DescribeNode(At(entry)), Shape(entry).ToString(),
+                         wanted.ToString())};
+  }
+  void RequireDense(const Node& node, bool bias) const {
+    Require(node, "flatten", params::Print(false));
+    Require(node, "no_bias", params::Print(!bias));
+  }
+  const std::string& Weight(const Node& node, size_t input) const {
+    const Node& weight = At(node.inputs[input]);
+    if (!weight.is_variable())
+      throw Differs{format("a parameter of {} is computed", DescribeNode(node))};
+    return weight.name;
+  }
+  void Add(const Node& node, size_t input, std::string theirs, std::string usual,
+           bool transposed = false) {
+    form_.arrays.push_back({Weight(node, input), std::move(theirs), std::move(usual), transposed});
+  }
+
+  // Below the softmax over tokens.
+  NodeEntry Scores(NodeEntry entry) const {
+    const Node& softmax = Expect(entry, "SoftmaxOutput", "the output");
+    entry = softmax.inputs[0];
+    if (ParamOf(*softmax.op, "preserve_shape") == params::Print(true)) return entry;
+    Require(softmax, "multi_output", params::Print(true));
+    const Node& transposed = Expect(entry, "transpose", "what the softmax reads");
+    Require(transposed, "axes", params::Print(TShape{0, 2, 1}));
+    return transposed.inputs[0];
+  }
+
+  // What a LayerNorm over the last axis reads.
+  NodeEntry Normalized(NodeEntry entry, const std::string& theirs, const std::string& usual) {
+    const Node& norm = Expect(entry, "LayerNorm", "the input of a product");
+    int axis = 0;
+    params::Parse(ParamOf(*norm.op, "axis"), &axis);
+    if (axis != -1 && axis != 2) Require(norm, "axis", "-1");
+    double epsilon = 0;
+    params::Parse(ParamOf(*norm.op, "eps"), &epsilon);
+    if (form_.epsilon != 0 && form_.epsilon != epsilon)
+      throw Differs{DescribeNode(norm) + " has another eps than later ones"};
+    form_.epsilon = epsilon;
+    Add(norm, 1, "transformer." + theirs + ".weight", usual + "_gamma");
+    Add(norm, 2, "transformer." + theirs + ".bias", usual + "_beta");
+    return Skip(norm.inputs[0]);
+  }
+
+  // What a product with a bias reads.
+  NodeEntry Dense(const Node& node, const std::string& theirs, const std::string& usual) {
+    RequireDense(node, true);
+    Add(node, 1, "transformer." + theirs + ".weight", usual + "_weight", true);
+    Add(node, 2, "transformer." + theirs + ".bias", usual + "_bias");
+    return node.inputs[0];
+  }
+
+  std::optional<Sum> SumOf(const NodeEntry& entry) const {
+    const Node& node = At(Skip(entry));
+    if (!Is(node, "elemwise_add") && !Is(node, "broadcast_add")) return std::nullopt;
+    for (size_t i = 0; i < 2; ++i) {
+      if (Is(At(Skip(node.inputs[i])), "FullyConnected"))
+        return Sum{node.inputs[i], node.inputs[1 - i]};
+    }
+    return std::nullopt;
+  }
+
+  void Block(const NodeEntry& top, const NodeEntry& middle, size_t number) {
+    const std::string theirs = format("h.{}.", number), usual = format("unit{}_", number);
+    const auto norm = [&](NodeEntry from, const char* digit, const NodeEntry& wanted) {
+      if (Normalized(from, theirs + "ln_" + digit, usual + "norm" + digit + "_ln") != Skip(wanted))
+        throw Differs{
+            format("{} does not normalize the input of its block", DescribeNode(At(from)))};
+    };
+    const Sum mlp = *SumOf(top), attention = *SumOf(middle);
+    Skip(mlp.branch, &form_.dropout);
+    const Node& narrow = Expect(mlp.branch, "FullyConnected", "the end of a block");
+    const Node& gelu =
+        Expect(Dense(narrow, theirs + "mlp.c_proj", usual + "mlp_b_fc"), "gelu", "the activation");
+    const std::string kind = ParamOf(*gelu.op, "approximate");
+    if (!form_.gelu.empty()) Require(gelu, "approximate", form_.gelu);
+    form_.gelu = kind;
+    const Node& wide = Expect(gelu.inputs[0], "FullyConnected", "the input of the activation");
+    form_.hidden = Shape(gelu.inputs[0])[2];
+    norm(Dense(wide, theirs + "mlp.c_fc", usual + "mlp_a_fc"), "2", mlp.shortcut);
+    norm(Attention(attention.branch, theirs + "attn.", usual + "attention_"), "1",
+         attention.shortcut);
+  }
+
+  // What query, key and value are made of.
+  NodeEntry Attention(const NodeEntry& branch, const std::string& theirs,
+                      const std::string& usual) {
+    const Node& proj = Expect(branch, "FullyConnected", "the end of an attention");
+    const NodeEntry joined = Dense(proj, theirs + "c_proj", usual + "proj_fc");
+    const Node& reshape = Expect(joined, "Reshape", "what a projection reads");
+    const Node& places = Expect(reshape.inputs[0], "transpose", "what is joined");
+    Require(places, "axes", params::Print(TShape{0, 2, 1, 3}));
+    const Node& heads =
+        Expect(places.inputs[0], "scaled_dot_product_attention", "what is transposed");
+    Require(heads, "is_causal", params::Print(true));
+    Require(heads, "mask", "none");
+    Require(heads, "scale", "None");
+    params::Parse(ParamOf(*heads.op, "dropout_p"), &form_.attention_dropout);
+    for (int i = 0; i < 3; ++i) {
+      if (heads.inputs[static_cast<size_t>(i)] != NodeEntry{heads.inputs[0].node, i})
+        throw Differs{DescribeNode(heads) + " does not read query, key and value of one product"};
+    }
+    const Node& parts = Expect(heads.inputs[0], "SliceChannel", "what an attention reads");
+    Require(parts, "axis", "0");
+    const Node& by_head = Expect(parts.inputs[0], "transpose", "what is split");
+    Require(by_head, "axes", params::Print(TShape{2, 0, 3, 1, 4}));
+    const Node& by_place = Expect(by_head.inputs[0], "Reshape", "what is transposed");
+    const TShape &one = Shape(heads.inputs[0]), &all = Shape(by_place.inputs[0]);
+    form_.heads = one[1];
+    form_.width = one[1] * one[3];
+    RequireShape(joined, {all[0], all[1], form_.width});
+    RequireShape(by_head.inputs[0], {all[0], all[1], 3, one[1], one[3]});
+    const Node& qkv = Expect(by_place.inputs[0], "FullyConnected", "what is split into heads");
+    return Dense(qkv, theirs + "c_attn", usual + "qkv_fc");
+  }
+
+  void Beginning(const NodeEntry& entry, const std::string& own_output) {
+    const Node& sum = At(Skip(entry, &form_.embedding_dropout));
+    if (!Is(sum, "broadcast_add") && !Is(sum, "elemwise_add"))
+      throw Differs{DescribeNode(sum) + " does not add positions to the tokens"};
+    const bool first = Is(At(Skip(sum.inputs[0])), "Embedding");
+    const Node& tokens =
+        Expect(sum.inputs[first ? 0 : 1], "Embedding", "what positions are added to");
+    const NodeEntry table = tokens.inputs[1];
+    form_.vocabulary = Shape(table)[0];
+    Add(tokens, 1, "transformer.wte.weight", "token_weight");
+    form_.tied = Weight(tokens, 1) == own_output;
+    if (!form_.tied) form_.arrays.push_back({own_output, "lm_head.weight", "scores_weight", false});
+    Positions(sum.inputs[first ? 1 : 0]);
+  }
+
+  // A matrix of positions, of which the first are used.
+  void Positions(NodeEntry entry) {
+    while (!At(entry).is_variable()) {
+      const Node& node = At(entry);
+      if (Is(node, "slice_axis")) {
+        Require(node, "begin", "0");
+      } else if (!Is(node, "expand_dims") && !Is(node, "Reshape")) {
+        throw Differs{DescribeNode(node) + " is no array of positions"};
+      }
+      if (Shape(entry)[Shape(entry).ndim() - 1] != form_.width)
+        throw Differs{DescribeNode(node) + " is no array of positions"};
+      entry = node.inputs[0];
+    }
+    form_.positions = Shape(entry).Size() / form_.width;
+    form_.arrays.push_back({At(entry).name, "transformer.wpe.weight", "position", false});
+  }
+
+  const Graph& graph_;
+  const InferredSpecs specs_;
+  Gpt2Form form_;
+};
+
+}  // namespace
+
+bool Gpt2Form::HasUsualNames() const {
+  return std::ranges::all_of(arrays, [](const Array& array) { return array.own == array.usual; });
+}
+
+Json Gpt2Form::ConfigJson(std::optional<text::TokenId> end_of_text) const {
+  Json json = {{"architectures", {"GPT2LMHeadModel"}},
+               {"model_type", "gpt2"},
+               {"vocab_size", vocabulary},
+               {"n_positions", positions},
+               {"n_ctx", positions},
+               {"n_embd", width},
+               {"n_layer", layers},
+               {"n_head", heads},
+               {"n_inner", hidden},
+               {"activation_function", gelu == "tanh" ? "gelu_new" : "gelu"},
+               {"layer_norm_epsilon", epsilon},
+               {"embd_pdrop", embedding_dropout},
+               {"resid_pdrop", dropout},
+               {"attn_pdrop", attention_dropout},
+               {"tie_word_embeddings", tied},
+               {"torch_dtype", "float32"}};
+  for (const char* key : {"bos_token_id", "eos_token_id"})
+    json[key] = end_of_text ? Json(*end_of_text) : Json();
+  return json;
+}
+
+std::map<std::string, NDArray> Gpt2Form::Renamed(const Model& model) const {
+  std::map<std::string, NDArray> renamed;
+  for (const Array& array : arrays) {
+    const NDArray& own = model.args.at(array.own);
+    const TShape shape = array.usual == "position" ? TShape{positions, width} : own.shape();
+    renamed[array.theirs] = array.transposed ? TransposedMatrix(own) : own.ToPlain().Reshape(shape);
+  }
+  return renamed;
+}
+
+Expected<Gpt2Form, Refusal> Gpt2FormOf(const Model& model) {
+  const std::vector<InputInfo>& inputs = model.info.inputs;
+  if (inputs.size() != 1 || !inputs[0].shape.known() || inputs[0].shape.ndim() != 1)
+    return Refusal{"the net does not read a list of tokens"};
+  try {
+    return Matcher(model, {1, inputs[0].shape[0]}).Match();
+  } catch (const Differs& differs) {
+    return Refusal{differs.why};
+  } catch (const Error& error) {  // shapes that do not follow from the input's
+    return Refusal{error.what()};
+  }
+}
+
+}  // namespace mxtrain::inference

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nets token by token against the same nets over whole windows, and nets that are refused.
+#include "mxtrain/train/token_steps.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "mxtrain/executor/executor.h"
+#include "tests/support/operator_case.h"
+#include "tests/support/small_nets.h"
+
+namespace mxtrain::test {
+namespace {
+
+constexpr int64_t kBatch = 2, kWindow = 9, kTokens = 13, kWidth = 8, kHeads = 2;
+
+Symbol Built(const std::string& op, const std::string& name, const Kwargs& kwargs,
+             const std::vector<Symbol>& inputs) {
+  return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
+}
+
+Symbol ShapedVariable(const std::string& name, const TShape& shape) {
+  return Symbol::Variable(name, {{"__shape__", params::Print(shape)}});
+}
+
+Symbol DenseOfTokens(const Symbol& x, const std::string& name, int64_t width) {
+  return Built("FullyConnected", name, {{"num_hidden", params::Print(width)}, {"flatten", "False"}},
+               {x});
+}
+
+Symbol AttentionOf(const Symbol& x, const std::string& name, const Kwargs& kwargs) {
+  const Symbol split = Built("Reshape", name + "_split",
+                             {{"shape", params::Print(TShape{0, 0, 3, kHeads, kWidth / kHeads})}},
+                             {DenseOfTokens(x, name + "_qkv", 3 * kWidth)});
+  const Symbol parts =
+      Built("SliceChannel", name + "_parts",
+            {{"num_outputs", "3"}, {"axis", "0"}, {"squeeze_axis", "True"}},
+            {Built("transpose", name + "_heads", {{"axes", "(2, 0, 3, 1, 4)"}}, {split})});
+  const Symbol attention =
+      Built("scaled_dot_product_attention", name, kwargs, {parts[0], parts[1], parts[2]});
+  const Symbol places =
+      Built("transpose", name + "_places", {{"axes", "(0, 2, 1, 3)"}}, {attention});
+  return Built("Reshape", name + "_joined", {{"shape", "(0, 0, -3)"}}, {places});
+}
+
+Symbol PlacedTokens() {
+  const Symbol tokens =
+      Built("Embedding", "tokens",
+            {{"input_dim", params::Print(kTokens)}, {"output_dim", params::Print(kWidth)}},
+            {Symbol::Variable("data")});
+  const Symbol position = ShapedVariable("position", {kWindow + 3, kWidth});
+  const Symbol places =
+      Built("slice_axis", "places",
+            {{"axis", "0"}, {"begin", "0"}, {"end", params::Print(kWindow)}}, {position});
+  return Built("broadcast_add", "placed", {},
+               {tokens, Built("expand_dims", "place", {{"axis", "0"}}, {places})});
+}
+
+// Attention twice, with what a transformer has around it.
+Symbol CausalNet(bool tokens_last) {
+  Symbol x = PlacedTokens();
+  for (const std::string name : {"first", "second"}) {
+    const Symbol norm = Built("LayerNorm", name + "_norm", {}, {x});
+    x = Built("elemwise_add", name + "_sum", {},
+              {x, AttentionOf(norm, name, {{"is_causal", "True"}})});
+    const Symbol wide = Built("gelu", name + "_gelu", {}, {DenseOfTokens(x, name + "_wide", 12)});
+    x = Built(
+        "elemwise_add", name + "_out", {},
+        {DenseOfTokens(Built("Dropout", name + "_drop", {}, {wide}), name + "_narrow", kWidth), x});
+  }
+  const Symbol scores = DenseOfTokens(x, "scores", kTokens);
+  if (tokens_last) return Built("SoftmaxOutput", "softmax", {{"preserve_shape", "True"}}, {scores});
+  return Built("SoftmaxOutput", "softmax", {{"multi_output", "True"}},
+               {Built("transpose", "by_token", {{"axes", "(0, 2, 1)"}}, {scores})});
+}
+
+Executor::BindRequest StepRequest(const std::map<std::string, TShape>& inputs) {
+  Executor::BindRequest request;
+  request.is_train = false;
+  request.shapes = inputs;
+  for (const auto& [name, shape] : inputs) request.inputs.insert(name);
+  return request;
+}
+
+std::string WhyNoSteps(const Symbol& net) {
+  const auto steps = TokenSteps::Of(TestRegistry(), net, "data", kWindow);
+  return steps ? "" : steps.error().reason;
+}
+
+class Stepping {
+ public:
+  Stepping(const Symbol& net, bool tokens_last) : runtime_(NewRuntime()) {
+    const auto steps = TokenSteps::Of(TestRegistry(), net, "data", kWindow);
+    REQUIRE(steps);
+    CHECK(steps->tokens_axis() == (tokens_last ? 1 : 2));
+    whole_ = Executor::SimpleBind(*runtime_, net, StepRequest({{"data", {kBatch, kWindow}}}));
+    one_ = Bind(steps->Net(kBatch, 1), 1, steps->position(), nullptr);
+    fill_ = Bind(steps->Filling(kBatch, 4), 4, steps->position(), one_.get());
+    uint64_t seed = 0;
+    for (const auto& [name, array] : whole_->args()) {
+      if (name.find("label") != std::string::npos) continue;
+      const Values drawn = Uniform(-0.7, 0.7)(array.shape().Size(), ++seed);
+      const NDArray values = NDArray::FromVector(*runtime_, array.shape(),
+                                                 std::vector<float>(drawn.begin(), drawn.end()));
+      NDArray(array).CopyFrom(values);
+      NDArray(one_->arg(name)).CopyFrom(values);
+    }
+    for (int64_t i = 0; i < kBatch * kWindow; ++i)
+      ids_.push_back(static_cast<float>((i * i + 3 * i) % kTokens));
+  }
+
+  // Probabilities [kBatch, kTokens] after token `place`, of the whole window and of one step.
+  void CheckAt(int64_t place, bool tokens_last) {
+    const std::vector<NDArray> in = {NDArray::FromVector(*runtime_, {kBatch, kWindow}, ids_)};
+    whole_->Forward(in);
+    const std::vector<float> all = whole_->outputs()[0].ToVector();
+    const std::vector<float> given = Run(*one_, place, 1);
+    for (int64_t row = 0; row < kBatch; ++row) {
+      for (int64_t token = 0; token < kTokens; ++token) {
+        const int64_t at = tokens_last ? (row * kWindow + place) * kTokens + token
+                                       : (row * kTokens + token) * kWindow + place;
+        CHECK(std::abs(given[static_cast<size_t>(row * kTokens + token)] -
+                       all[static_cast<size_t>(at)]) < 1e-6);
+      }
+    }
+  }
+  void Fill() { Run(*fill_, 0, 4); }
+
+ private:
+  std::unique_ptr<Executor> Bind(const Symbol& net, int64_t tokens, const std::string& position,
+                                 Executor* shared) {
+    return Executor::SimpleBind(
+        *runtime_, net, StepRequest({{"data", {kBatch, tokens}}, {position, {kBatch}}}), shared);
+  }
+  std::vector<float> Run(Executor& executor, int64_t place, int64_t tokens) {
+    std::vector<float> ids;
+    for (int64_t row = 0; row < kBatch; ++row)
+      ids.insert(ids.end(), ids_.begin() + row * kWindow + place,
+                 ids_.begin() + row * kWindow + place + tokens);
+    std::vector<NDArray> in;
+    for (const std::string& name : executor.input_names()) {
+      in.push_back(name == "data" ? NDArray::FromVector(*runtime_, {kBatch, tokens}, ids)
+                                  : NDArray::FromVector(
+                                        *runtime_, {kBatch},
+                                        std::vector<float>(kBatch, static_cast<float>(place))));
+    }
+    executor.Forward(in);
+    return executor.outputs()[0].ToVector();
+  }
+
+  const std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<Executor> whole_, one_, fill_;
+  std::vector<float> ids_;
+};
+
+TEST_CASE("token steps give what the whole window gives") {
+  for (const bool tokens_last : {false, true}) {
+    Stepping steps(CausalNet(tokens_last), tokens_last);
+    for (int64_t place = 0; place < kWindow; ++place) steps.CheckAt(place, tokens_last);
+    steps.Fill();
+    for (const int64_t place : {4, 5, 2, 3}) steps.CheckAt(place, tokens_last);
+  }
+}
+
+TEST_CASE("token steps refuse, by name, what may mix tokens") {
+  const auto after = [](const std::string& op, const Kwargs& kwargs) {
+    return DenseOfTokens(Built(op, "layer", kwargs, {PlacedTokens()}), "scores", kTokens);
+  };
+  CHECK(
+      WhyNoSteps(DenseOfTokens(AttentionOf(PlacedTokens(), "attention", {}), "scores", kTokens)) ==
+      "scaled_dot_product_attention 'attention': it is not causal: tokens see later ones");
+  CHECK(WhyNoSteps(after("LayerNorm", {{"axis", "1"}})) ==
+        "LayerNorm 'layer': it works along the axis of the tokens");
+  CHECK(WhyNoSteps(after("softmax", {{"axis", "0"}})) ==
+        "softmax 'layer': it works along the axis of the batch");
+  CHECK(WhyNoSteps(after("BatchNorm", {{"axis", "2"}})) ==
+        "BatchNorm 'layer': it is not known to keep tokens apart");
+  CHECK(WhyNoSteps(after("cumsum", {{"axis", "1"}})) ==
+        "cumsum 'layer': it is not known to keep tokens apart");
+  CHECK(WhyNoSteps(after("Pooling", {{"kernel", "(3,)"}, {"pool_type", "max"}})) ==
+        "Pooling 'layer': it is not known to keep tokens apart");
+  CHECK(WhyNoSteps(after("Convolution", {{"kernel", "(1,)"}, {"num_filter", "9"}})) ==
+        "Convolution 'layer': it is not known to keep tokens apart");
+  CHECK(WhyNoSteps(after("Reshape", {{"shape", "(0, -1, 4)"}})) ==
+        "Reshape 'layer': it makes another axis of the tokens, or of the batch");
+  CHECK(WhyNoSteps(after("Reshape", {{"shape", "(-3, 0)"}})) ==
+        "Reshape 'layer': it makes another axis of the tokens, or of the batch");
+  CHECK(WhyNoSteps(after("slice_axis", {{"axis", "1"}, {"begin", "0"}, {"end", "4"}})) ==
+        "slice_axis 'layer': it works along the axis of the tokens");
+  CHECK(WhyNoSteps(after("Dropout", {{"mode", "always"}})) == "Dropout 'layer': it drops elements");
+  const Symbol flat = Built("FullyConnected", "flat", {{"num_hidden", "5"}}, {PlacedTokens()});
+  CHECK(WhyNoSteps(flat) == "FullyConnected 'flat': flatten makes one row of all tokens");
+  const Symbol x = PlacedTokens();
+  const Symbol turned = Built("SwapAxis", "turned", {{"dim1", "0"}, {"dim2", "1"}}, {x});
+  CHECK(WhyNoSteps(Built("scaled_dot_product_attention", "heads", {{"is_causal", "True"}},
+                         {turned, turned, turned})) ==
+        "scaled_dot_product_attention 'heads': its tokens are not those of the net, [batch, ..., "
+        "tokens, depth]");
+  const Symbol mask = ShapedVariable("mask", {kWindow, kWindow});
+  CHECK(WhyNoSteps(Built("scaled_dot_product_attention", "heads",
+                         {{"is_causal", "True"}, {"mask", "additive"}}, {x, x, x, mask})) ==
+        "scaled_dot_product_attention 'heads': it has a mask");
+  CHECK(WhyNoSteps(Built("elemwise_add", "sum", {}, {x, Symbol::Variable("all")})) ==
+        "elemwise_add 'sum': a parameter of it has a value for each example");
+}
+
+}  // namespace
+}  // namespace mxtrain::test
