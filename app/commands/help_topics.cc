@@ -121,7 +121,7 @@ parameters or in several places, write a block: `mxtrain help blocks`.
 
   or  and  not        == != < <= > >=        a ? b : c
   + - * / // %        / keeps fractions; // and % round down
-  min(a, b, ...)  max(a, b, ...)  abs  int  floor  ceil  round
+  min(a, b, ...)  max(a, b, ...)  abs  int  floor  ceil  round  sqrt
   3  0.5  true  false  'text'  NAME
 
 vars is a top-level key; each variable may use those above it, and the command line sets them: vars.width=64.

@@ -117,7 +117,7 @@ class Init final : public Command {
     WeightsChoice weights;
     if (!net_.empty()) {
       net = LookAtNet(net_, size_);
-      if (net->finds_boxes && !recipe->has_boxes()) {
+      if (net->finds_boxes() && !recipe->has_boxes()) {
         Throw(ErrorKind::kUsage,
               "--net {} finds boxes of objects, which {} does not have; choose another net "
               "(`mxtrain nets`)",

@@ -60,9 +60,9 @@ class Nets final : public Command {
     constexpr size_t kWhole = 82;  // columns of the table
     const bool narrow = report::ColumnsOf(STDOUT_FILENO).value_or(kWhole) < kWhole;
     if (narrow) input_width_ = 9;
-    std::cout << format("{:<21}  {:>{}}  {:>12}  {:>7}  {:>12}  {:>9}\n", "net", "input",
-                        input_width_, "parameters", "GFLOP", format("training x{}", batch_),
-                        "inference");
+    std::cout << format("{:<{}}  {:>{}}  {:>12}  {:>7}  {:>12}  {:>9}\n", "net", kNameWidth,
+                        "input", input_width_, "parameters", "GFLOP",
+                        format("training x{}", batch_), "inference");
     for (const std::string& name : names) Print(FactsOf(name, flags, console));
     std::cout << report::Refilled(
         "GFLOP: forward, for one image (a multiplication with its addition counts as two). Memory "
@@ -98,7 +98,10 @@ class Nets final : public Command {
 
   void Print(const NetFacts& net) const {
     const TShape& in = net.input;
-    std::cout << format("{:<21}  {:>{}}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n", net.name,
+    const bool is_long = net.name.size() > kNameWidth;
+    if (is_long) std::cout << net.name << '\n';
+    std::cout << format("{:<{}}  {:>{}}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n",
+                        is_long ? "" : net.name, kNameWidth,
                         in.ndim() == 3 ? format("{}x{}x{}", in[0], in[1], in[2]) : in.ToString(),
                         input_width_, Grouped(net.parameters), net.flops / 1e9,
                         FormatBytes(net.training), FormatBytes(net.inference))
@@ -118,6 +121,7 @@ class Nets final : public Command {
             {"inference_bytes", net.inference}};
   }
 
+  static constexpr size_t kNameWidth = 21;  // of the table; a longer name has a line of its own
   std::vector<std::string> names_;
   int input_width_ = 11;  // of the table
   int batch_ = 32;

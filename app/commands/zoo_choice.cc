@@ -15,6 +15,7 @@
 #include "app/config/zoo.h"
 #include "app/session/open_runtime.h"
 #include "app/session/pipeline_spec.h"
+#include "app/tasks/head.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/augmenter.h"
@@ -90,6 +91,40 @@ bool FitsSize(const std::string& name, int size, const std::map<std::string, TSh
   }
 }
 
+// Whether an output is boxes of objects.
+bool FindsBoxes(const config::Net& net) {
+  const std::vector<tasks::Head> heads = tasks::HeadsOf(
+      net.symbol, net.symbol.InferShape(config::BatchShapes(net, 2)), {net.inputs[0].name});
+  return std::ranges::any_of(heads, &tasks::Head::gives_boxes);
+}
+
+// "resize: {size: [320, 320]}"
+std::string InYaml(const config::Named& transform) {
+  std::string parameters;
+  for (const auto& [key, value] : transform.params) {
+    std::string text = value;
+    std::ranges::replace(text, '(', '[');
+    std::ranges::replace(text, ')', ']');
+    if (key.empty()) return format("{}: {}", transform.name, text);
+    parameters += format("{}{}: {}", parameters.empty() ? "" : ", ", key, text);
+  }
+  return parameters.empty() ? transform.name : format("{}: {{{}}}", transform.name, parameters);
+}
+
+// Of a whole detector, for images of this size, rounded to what it takes; 0: of its own.
+ZooNet DetectorOf(const std::string& name, int size, ZooNet found,
+                  const OperatorRegistry& operators) {
+  std::vector<std::string> overrides;
+  if (size > 0) overrides = {format("vars.size={}", Rounded(size))};
+  const BuiltNet built = Build(name, overrides, operators);
+  found.train_size = found.val_size = static_cast<int>(built.net.inputs[0].shape[1]);
+  found.has_strides = false;  // which are those of its trunk
+  found.any_size = true;
+  for (const config::Named& transform : built.loaded.config.data.val.transforms)
+    found.transforms.push_back(InYaml(transform));
+  return found;
+}
+
 // Variables of a run's configuration, as text.
 std::map<std::string, std::string> VarsIn(const std::string& config) {
   constexpr std::string_view kVars = "vars.";
@@ -151,7 +186,6 @@ ZooNet LookAtNet(const std::string& name, int size) {
   ZooNet found;
   found.name = name;
   found.native = static_cast<int>(built.net.inputs[0].shape[1]);
-  found.finds_boxes = config::IsDetector(name);
   found.smooths = HasVariable(built.loaded, "smoothing");
   found.has_strides = HasVariable(built.loaded, "stride32");
   found.drops_paths = HasVariable(built.loaded, "stochastic_depth");
@@ -171,6 +205,7 @@ ZooNet LookAtNet(const std::string& name, int size) {
       found.head.push_back(pattern);
   }
   const bool of_training = HasVariable(built.loaded, "size");
+  if (FindsBoxes(built.net)) return DetectorOf(name, size, std::move(found), *operators);
   const int wanted = size > 0 ? size : of_training ? found.native : Rounded(found.native * 5.0 / 7);
   const std::optional<double> published = size == 0 && HasVariable(built.loaded, "val_size")
                                               ? built.loaded.config.vars.Get("val_size")->AsNumber()

@@ -272,6 +272,8 @@ class DocumentLoader {
     std::vector<std::string> taken, names;
     for (const Value& layer : layers.list) TakenBy(layer, name, {vars, parts->Get("vars")}, &taken);
     if (diagnostics_.num_errors() > 0) return;
+    // A layer may have the name of one that is cut off.
+    for (const Value& layer : layers.list) std::erase(taken, NameOfLayer(layer));
     size_t end = 0;
     for (size_t i = 0; i < trunk->value.list.size(); ++i) {
       const std::string own = NameOfLayer(trunk->value.list[i]);
@@ -352,7 +354,12 @@ class DocumentLoader {
     });
   }
 
-  Value LoadNet(const Value& name) { return LoadShipped(name, NetFile); }
+  // A net may continue another one.
+  Value LoadNet(const Value& name) {
+    Value config = LoadShipped(name, NetFile);
+    if (const Member* net = config.Find("net"); net && net->value.is_map()) UseNet(&config);
+    return config;
+  }
   Value LoadDecoder(const Value& name) { return LoadShipped(name, DecoderFile); }
 
   Value LoadShipped(const Value& name, fs::path (*file_of)(const std::string& name)) {

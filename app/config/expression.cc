@@ -284,8 +284,8 @@ class Parser {
     return Function(name, arguments, start);
   }
   Constant Function(std::string_view name, const std::vector<Constant>& arguments, size_t start) {
-    static const std::vector<std::string> kFunctions = {"min",   "max",  "abs",  "int",
-                                                        "floor", "ceil", "round"};
+    static const std::vector<std::string> kFunctions = {"min",   "max",  "abs",   "int",
+                                                        "floor", "ceil", "round", "sqrt"};
     if (std::find(kFunctions.begin(), kFunctions.end(), name) == kFunctions.end()) {
       Fail(start, format("there is no function '{}'", name),
            format("functions: {}", join(kFunctions, ", ")), name.size());
@@ -306,8 +306,12 @@ class Parser {
     }
     if (name == "abs")
       return Number(arguments[0]) < 0 ? Apply('-', int64_t{0}, arguments[0], start) : arguments[0];
-    if (std::holds_alternative<int64_t>(arguments[0])) return arguments[0];
     const double x = Number(arguments[0]);
+    if (name == "sqrt") {
+      if (x < 0) Fail(start, "the square root of a negative number", "", name.size());
+      return std::sqrt(x);
+    }
+    if (std::holds_alternative<int64_t>(arguments[0])) return arguments[0];
     const double whole = name == "int"     ? std::trunc(x)
                          : name == "floor" ? std::floor(x)
                          : name == "ceil"  ? std::ceil(x)

@@ -16,11 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of nets: those of images of classes, and detectors.
-constexpr const char* kNets = "imagenet";
-constexpr const char* kDetectors = "detection";
+constexpr const char* kNetFolders[] = {"imagenet", "detection"};
 
-// `name`: of nets, or decoders.
+// `name`: of those, or decoders.
 fs::path Folder(const char* name) {
   std::error_code error;
   fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -94,24 +92,22 @@ std::vector<std::string> NamesIn(const fs::path& folder) {
 }  // namespace
 
 std::vector<std::string> NetNames() {
-  std::vector<std::string> names = NamesIn(Folder(kNets));
-  for (std::string& name : NamesIn(Folder(kDetectors))) names.push_back(std::move(name));
+  std::vector<std::string> names;
+  for (const char* folder : kNetFolders) {
+    for (std::string& name : NamesIn(Folder(folder))) names.push_back(std::move(name));
+  }
   return names;
 }
 
-bool IsDetector(const std::string& name) {
-  const std::vector<std::string> detectors = NamesIn(Folder(kDetectors));
-  return std::find(detectors.begin(), detectors.end(), name) != detectors.end();
-}
-
 fs::path NetFile(const std::string& name) {
-  const std::vector<std::string> names = NetNames();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    const std::string guess = DidYouMeanNet(name, names);
-    Throw(ErrorKind::kConfig, "there is no net '{}'{} `mxtrain nets` lists them", name,
-          guess.empty() ? ";" : guess);
+  for (const char* folder : kNetFolders) {
+    const std::vector<std::string> names = NamesIn(Folder(folder));
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      return Folder(folder) / (name + ".yaml");
   }
-  return Folder(IsDetector(name) ? kDetectors : kNets) / (name + ".yaml");
+  const std::string guess = DidYouMeanNet(name, NetNames());
+  Throw(ErrorKind::kConfig, "there is no net '{}'{} `mxtrain nets` lists them", name,
+        guess.empty() ? ";" : guess);
 }
 
 fs::path DecoderFile(const std::string& name) {

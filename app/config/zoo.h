@@ -12,11 +12,8 @@
 
 namespace mxtrain::config {
 
-// Sorted, detectors behind the others. Throws kFileSystem if a folder is not where the program
-// expects it.
+// Those of each folder, sorted. Throws kFileSystem if one is not where the program expects it.
 std::vector<std::string> NetNames();
-// Whether a net of this name finds boxes of objects. Throws as NetNames.
-bool IsDetector(const std::string& name);
 // The configuration of a net: NAME.yaml with its recipe. Throws kConfig, with the nearest name, if
 // there is no such net, and as NetNames.
 std::filesystem::path NetFile(const std::string& name);

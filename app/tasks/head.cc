@@ -2,6 +2,7 @@
 #include "app/tasks/head.h"
 
 #include <algorithm>
+#include <map>
 
 #include "mxtrain/operator/param_of.h"
 #include "mxtrain/train/evaluation.h"
@@ -24,10 +25,20 @@ bool IsOf(const Node& node, std::string_view type) {
   return node.op && node.op->TypeString() == type;
 }
 
+// Of what AnchorBoxes makes; 0 if that is not known.
+int64_t ClassesOfAnchors(const Symbol& net, const Symbol::Shapes& shapes, const Node& proposals) {
+  const Symbol made = net.GetInternals()[proposals.name + "_output"];
+  std::map<std::string, TShape> known;
+  for (const std::string& name : made.ListArguments()) known[name] = ShapeOf(net, shapes, name);
+  const TShape rows = made.InferShape(known).outputs[0];
+  return rows.has_rank() && rows.ndim() > 1 ? std::max<int64_t>(rows[1], 0) : 0;
+}
+
 // Says of an output whether it is rows of class, score and box: those of PointBoxes, or what
-// box_nms keeps of such, perhaps the first of them; and of how many classes, if PointBoxes made
-// them of convolutions.
-void RecognizeBoxes(const Graph& graph, size_t output, Head* head) {
+// box_nms keeps of such or of other rows, perhaps the first of them; and of how many classes, if
+// PointBoxes made them of convolutions, or AnchorBoxes did.
+void RecognizeBoxes(const Symbol& net, const Symbol::Shapes& shapes, size_t output, Head* head) {
+  const Graph& graph = net.graph();
   if (!head->shape.has_rank() || head->shape.ndim() != 3 || head->shape[2] != 6) return;
   const Node* node = &graph.nodes[static_cast<size_t>(graph.heads[output].node)];
   while (IsOf(*node, "BlockGrad") || IsOf(*node, "slice") || IsOf(*node, "slice_axis"))
@@ -39,8 +50,14 @@ void RecognizeBoxes(const Graph& graph, size_t output, Head* head) {
         ParamOf(*node->op, "coord_start") == "2" && ParamOf(*node->op, "out_format") == "corner";
     proposals = &InputOf(graph, *node);
   }
+  if (proposals == node) head->gives_boxes = IsOf(*node, "PointBoxes");
+  // Classes may have been suppressed one by one before.
+  while (IsOf(*proposals, "Reshape") || IsOf(*proposals, "slice") ||
+         IsOf(*proposals, "slice_axis") || IsOf(*proposals, "_contrib_box_nms"))
+    proposals = &InputOf(graph, *proposals);
+  if (IsOf(*proposals, "AnchorBoxes"))
+    head->box_classes = ClassesOfAnchors(net, shapes, *proposals);
   if (!IsOf(*proposals, "PointBoxes")) return;
-  if (proposals == node) head->gives_boxes = true;
   const Node& scores = InputOf(graph, *proposals);
   if (IsOf(scores, "Convolution"))
     params::Parse(ParamOf(*scores.op, "num_filter"), &head->box_classes);
@@ -74,7 +91,7 @@ std::vector<Head> HeadsOf(const Symbol& net, const Symbol::Shapes& shapes,
     head.op = OperatorOf(net, k);
     if (k < shapes.outputs.size()) head.shape = shapes.outputs[k];
     head.inputs = of_inputs;
-    RecognizeBoxes(net.graph(), k, &head);
+    RecognizeBoxes(net, shapes, k, &head);
   }
   const LossReport losses(net);
   for (const LossReport::Head& loss : losses.heads()) {

@@ -17,11 +17,15 @@ struct ZooNet {
   int train_size = 0, val_size = 0;
   bool smooths = false;  // whether vars.smoothing smooths its labels
   bool has_batch_norm = false;
-  bool finds_boxes = false;       // a detector, with its own head
-  bool has_strides = false;       // whether it says which layers a decoder takes (net.decoder)
-  bool drops_paths = false;       // whether vars.stochastic_depth drops residual branches at random
+  bool has_strides = false;  // whether it says which layers a decoder takes (net.decoder)
+  bool drops_paths = false;  // whether vars.stochastic_depth drops residual branches at random
+  // Of a whole detector, else empty: what its own configuration does to images in validation, as
+  // lines of YAML; their size is then vars.size.
+  std::vector<std::string> transforms;
   std::vector<std::string> head;  // patterns of the parameters that depend on the classes: fc_*
   std::string names;              // its list of names; "" for none
+
+  bool finds_boxes() const { return !transforms.empty(); }
 };
 
 struct ZooWeights {

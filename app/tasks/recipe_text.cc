@@ -54,9 +54,13 @@ std::string ListText(const std::vector<std::string>& texts) {
   return "[" + list + "]";
 }
 
-void RequireTrunk(const RecipeChoice& choice, const std::string& what) {
+void RequireAllLayers(const RecipeChoice& choice, const std::string& what) {
   if (choice.weights && choice.weights->head_only)
     Throw(ErrorKind::kUsage, "--head-only is for images of one class; {} need the decoder", what);
+}
+
+void RequireTrunk(const RecipeChoice& choice, const std::string& what) {
+  RequireAllLayers(choice, what);
   if (!choice.net || choice.net->has_strides) return;
   Throw(ErrorKind::kUsage,
         "--net {}: it does not say which of its layers a decoder of {} takes; efficientnet_b0, "

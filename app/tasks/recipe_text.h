@@ -28,6 +28,9 @@ std::string NormalizeText(const ZooWeights& weights, bool from_weights);
 // "[a, b]", each quoted.
 std::string ListText(const std::vector<std::string>& texts);
 
+// Throws kUsage for --head-only; `what`: the data has, of which more layers are to learn.
+void RequireAllLayers(const RecipeChoice& choice, const std::string& what);
+
 // --- nets whose layers a decoder takes
 // Throws kUsage for a choice that has no such net; `what`: the decoder makes.
 void RequireTrunk(const RecipeChoice& choice, const std::string& what);

@@ -11,9 +11,7 @@ the norm of the gradient. The sides of the images are no multiples of a stride, 
 pixels of no class. A net with an auxiliary head is compared without it, too, in its scores.
 """
 import argparse
-import copy
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -24,7 +22,8 @@ from PIL import Image
 from torch.nn.functional import cross_entropy
 from torchvision.models import segmentation
 
-from check_weights import MEAN, MODES, ROOT, STD, Ours, misses, norm, randomize
+from torch_nets import (MEAN, MODES, PROGRAM, REFERENCE, ROOT, STD, Ours, batch_of, compare_step, difference, make_pixels, print_head, print_line,
+                        randomize, without_dropout)
 
 # The same name in torchvision; whether it may have an auxiliary head.
 NETS = {"lraspp_mobilenet_v3_large": False, "deeplabv3_mobilenet_v3_large": True, "deeplabv3_resnet50": True, "fcn_resnet50": True}
@@ -32,7 +31,7 @@ IMAGES, CLASSES, NONE = 4, 21, 255
 HEIGHT, WIDTH = 601, 75                                 # at a stride of 16, dilations of 36 fit into the height
 AUXILIARY_WEIGHT = 0.5                                  # of torchvision's references/segmentation
 LAYERS = {"out": "full_size", "aux": "auxiliary_full_size"}
-COLUMNS = ["exact", "fast", "PyTorch"]
+COLUMNS = ["exact", "fast", REFERENCE]
 
 
 def make_examples(folder):
@@ -42,18 +41,17 @@ def make_examples(folder):
     for part in ("images", "masks"):
         os.makedirs(os.path.join(folder, part))
     for i in range(IMAGES):
-        smooth = numpy.asarray(Image.fromarray(draw.integers(48, 208, (16, 4, 3), dtype=numpy.uint8)).resize((WIDTH, HEIGHT), Image.BILINEAR))
-        pixels = (smooth + draw.integers(-48, 48, smooth.shape)).astype(numpy.uint8)
+        pixels = make_pixels(draw, HEIGHT, WIDTH, (16, 4))
         classes = numpy.kron(draw.integers(0, CLASSES + 1, (HEIGHT // 15 + 1, WIDTH // 15)), numpy.ones((15, 15)))[:HEIGHT].astype(numpy.uint8)
         classes[classes == CLASSES] = NONE
         Image.fromarray(pixels).save(os.path.join(folder, "images", f"{i}.png"))
         Image.fromarray(classes).save(os.path.join(folder, "masks", f"{i}.png"))
-        images.append((pixels / 255 - MEAN) / STD)
+        images.append(pixels)
         masks.append(classes.astype(numpy.int64))
-    return torch.from_numpy(numpy.stack(images)).permute(0, 3, 1, 2).contiguous(), torch.from_numpy(numpy.stack(masks))
+    return batch_of(images, MEAN, STD), torch.from_numpy(numpy.stack(masks))
 
 
-def without_dropout():
+def blocks_without_dropout():
     """What switches off the dropout of the blocks that the nets include."""
     for file in ("decoder.yaml", "fcn_heads.yaml"):
         with open(os.path.join(ROOT, "configs/common", file), encoding="utf-8") as text:
@@ -61,25 +59,14 @@ def without_dropout():
                 yield from (f"blocks.{name}.layers.{i}.Dropout.p=0" for i, layer in enumerate(block["layers"]) if "Dropout" in layer)
 
 
-class OurMasks(Ours):
+def our_masks(program, name, examples, folder):
     """What mxtrain makes of one net, the images and masks of a folder, and files of weights."""
-
-    def __init__(self, program, name, examples, folder):
-        self.program, self.images, self.folder = program, os.path.join(examples, "images"), folder
-        self.run = os.path.join(folder, "run")
-        blocks = list(without_dropout()) if name.startswith(("deeplab", "fcn")) else []
-        data = [f"data.{part}.{key}" for part in ("train", "val") for key in (
-            f"path={self.images}", f"targets={os.path.join(examples, 'masks')}", f"transforms=[{{normalize: {{mean: {MEAN}, std: {STD}}}}}]")]
-        self.command = [program, "train", os.path.join(ROOT, "configs/segmentation", name + ".yaml"), "--out", self.run, "--overwrite", "-q", *data,
-                        "data.train.shuffle=false", f"data.batch_size={IMAGES}", f"net.input=[3, {HEIGHT}, {WIDTH}]", "train.lr_schedule=null",
-                        "train.report_every=1", *blocks]
-
-    def scores_of(self, layer):
-        """Of the last run."""
-        file = os.path.join(self.folder, "scores.npy")
-        subprocess.run([self.program, "infer", self.run, self.images, "--output-layer", layer, "--output", file, "-q"], check=True,
-                       stdout=subprocess.DEVNULL)
-        return numpy.load(file).astype(numpy.float64)
+    images = os.path.join(examples, "images")
+    blocks = list(blocks_without_dropout()) if name.startswith(("deeplab", "fcn")) else []
+    data = [f"data.{part}.{key}" for part in ("train", "val") for key in (
+        f"path={images}", f"targets={os.path.join(examples, 'masks')}", f"transforms=[{{normalize: {{mean: {MEAN}, std: {STD}}}}}]")]
+    changes = [*data, f"data.batch_size={IMAGES}", f"net.input=[3, {HEIGHT}, {WIDTH}]", "train.lr_schedule=null", *blocks]
+    return Ours(program, os.path.join(ROOT, "configs/segmentation", name + ".yaml"), images, folder, changes)
 
 
 def losses_of(outputs, masks):
@@ -88,56 +75,27 @@ def losses_of(outputs, masks):
 
 def gradient_of_torch(net, batch, masks):
     """Of a training step without dropout: the sum of the losses, and parameter -> gradient of the one that torchvision minimizes."""
-    for module in net.train().modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    losses = losses_of(net(batch), masks)
+    losses = losses_of(without_dropout(net)(batch.to(next(net.parameters()).dtype)), masks)
     (losses["out"] + AUXILIARY_WEIGHT * losses.get("aux", 0)).backward()
     return sum(losses.values()).item(), {parameter: parameter.grad for parameter in net.parameters()}
-
-
-def difference(given, wanted):
-    return float(numpy.abs(given - wanted).max() / numpy.abs(wanted).max())
-
-
-def check_arrays(ours, net):
-    """The last run has the parameters of the net: as many numbers."""
-    given, wanted = (sum(array.numel() for array in arrays) for arrays in (ours.parameters().values(), net.parameters()))
-    if given != wanted:
-        sys.exit(f"{ours.command[2]}: {given} parameters, but torchvision's net has {wanted}")
 
 
 def compare_scores(ours, net, batch, weights, mode, *changes):
     """How far the worst head is off."""
     ours.train(weights, "train.epochs=0", *MODES[mode], *changes)
-    check_arrays(ours, net)
+    ours.check_count(net)
     with torch.no_grad():
         wanted = {name: scores.numpy() for name, scores in net(batch).items()}
-    return max(difference(ours.scores_of(LAYERS[name]), scores) for name, scores in wanted.items())
+    return max(difference(ours.output(LAYERS[name]), scores) for name, scores in wanted.items())
 
 
 def compare(ours, net, batch, masks, weights):
     """Mode -> how far its scores, losses, norm of the gradient and gradient are off."""
     torch.save(net.state_dict(), weights)
-    single, net = copy.deepcopy(net), net.double()
+    net = net.double()
     off = {mode: [compare_scores(ours, net, batch, weights, mode)] for mode in COLUMNS[:2]}
-    before = ours.parameters()
-    loss, gradient = gradient_of_torch(net, batch, masks)
-    size = norm(gradient.values())
-    rate = norm(gradient) / size                            # with which a step changes the weights by their own norm
-    with torch.no_grad():
-        for parameter, change in gradient.items():
-            parameter -= rate * change
-    torch.save({key: value.float() if value.is_floating_point() else value for key, value in net.state_dict().items()}, weights + ".after")
-    ours.train(weights + ".after", "train.epochs=0")
-    expected = ours.parameters()
-    for mode in off:
-        given_loss, given = ours.step(weights, rate, mode)
-        given_size = norm(given[name] - before[name] for name in before) / rate
-        off[mode] += [abs(given_loss - loss) / loss, abs(given_size - size) / size, norm(given[name] - expected[name] for name in before) / rate / size]
-    single_loss, single_gradient = gradient_of_torch(single, batch.float(), masks)
-    apart = norm(theirs.double() - exact for theirs, exact in zip(single_gradient.values(), gradient.values()))
-    off["PyTorch"] = [abs(single_loss - loss) / loss, abs(norm(single_gradient.values()) - size) / size, apart / size]
+    for mode, more in compare_step(ours, net, weights, COLUMNS[:2], lambda which: gradient_of_torch(which, batch, masks)).items():
+        off.setdefault(mode, []).extend(more)
     return off
 
 
@@ -148,30 +106,26 @@ def check(name, program, examples, folder, batch, masks):
         arguments = {} if auxiliary is None else {"aux_loss": auxiliary}
         net = randomize(getattr(segmentation, name)(weights=None, weights_backbone=None, num_classes=CLASSES, **arguments))
         weights = os.path.join(folder, "net.pth")
-        ours = OurMasks(program, name, examples, folder)
+        ours = our_masks(program, name, examples, folder)
         if auxiliary is False:
             torch.save(net.state_dict(), weights)
             off = {"exact": [compare_scores(ours, net.double(), batch, weights, "exact", "vars.auxiliary=false")]}
         else:
             off = compare(ours, net, batch, masks, weights)
-        missed = misses(off)
-        bad += bool(missed)
-        cells = [" ".join(f"{value:.0e}" for value in off[column]) if column in off else "" for column in COLUMNS]
-        which = "without auxiliary head" if auxiliary is False else ""
-        print(f"| {name} | {which} | {' | '.join(cells)} |{' TOO MUCH: ' + missed if missed else ''}", flush=True)
+        bad += not print_line([name, "without auxiliary head" if auxiliary is False else ""], off, COLUMNS)
     return bad
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=os.path.join(ROOT, "build/release/bin/mxtrain"))
+    parser.add_argument("--program", default=PROGRAM)
     parser.add_argument("nets", nargs="*", default=list(NETS))
     args = parser.parse_args()
     torch.manual_seed(1)
     with tempfile.TemporaryDirectory() as folder:
         examples = os.path.join(folder, "examples")
         batch, masks = make_examples(examples)
-        print(f"| net | | {' | '.join(COLUMNS)} |\n|---|---|{'---|' * len(COLUMNS)}")
+        print_head(["net", ""], COLUMNS)
         bad = sum(check(name, args.program, examples, folder, batch, masks) for name in args.nets)
     sys.exit(1 if bad else 0)
 

@@ -73,9 +73,9 @@ class BoxFolders final : public Recipe {
 
   void Choose(const RecipeChoice& choice) override {
     choice_ = choice;
-    if (!is_detector() || choice.weights->head_only) RequireTrunk(choice, "boxes");
-    const io::ImageSize input =
-        is_detector() ? LetterboxInput() : TrunkInput(size_, choice.input_size);
+    RequireAllLayers(choice, "boxes");
+    if (!is_detector()) RequireTrunk(choice, "boxes");
+    const io::ImageSize input = InputSize();
     height_ = input.height, width_ = input.width;
     const int64_t epochs = kSeenBoxImages / std::max<int64_t>(train_images_, 1) / 5 * 5;
     epochs_ = std::clamp<int64_t>(epochs, 12, 120);
@@ -90,25 +90,28 @@ class BoxFolders final : public Recipe {
     text += format("\nnet:\n  use: {}\n", choice_.net ? choice_.net->name : "efficientnet_lite0");
     if (!is_detector())
       text += TextLine("  decoder: boxes", "objects at the points of three grids");
-    text += TextLine(format("  input: [3, {}, {}]", height_, width_),
-                     format("sides are multiples of {}", kTrunkMultiple));
-    text += choice_.net ? TrunkVariables(choice_) : "\nvars:\n  stochastic_depth: 0\n";
+    if (!is_detector() || letterboxes()) {
+      text += TextLine(format("  input: [3, {}, {}]", height_, width_),
+                       format("sides are multiples of {}", kTrunkMultiple));
+    }
+    text += VariablesText();
     text += format("\ndata:\n  batch_size: {}\n{}  train:\n{}", batch_, ExactDecodeText(),
                    SourceLines(train_, output_));
     text += TextLine("    classes: " + ListText(train_.source->class_names()),
                      "in the order of their numbers");
     text += "    shuffle: true\n    transforms:\n";
-    text += TextLine(is_detector()
-                         ? "      - scale: {factor: [0.6, 1.6], fill: 114}"
-                         : ResizedText("random_resized_crop", height_, width_, ", area: [0.4, 1]"),
-                     "boxes move along");
+    const std::vector<std::string> whole = WholeImage();
+    text += TextLine(CropText(), "boxes move along");
     text += TextLine("      - flip", "remove it if left and right differ in meaning");
     text += "      - brightness: 0.3\n      - contrast: 0.3\n";
-    text += (is_detector() ? FittingText() + "\n" : "") + PixelsText() + "  val:\n";
+    // What cuts has the size of the input already.
+    for (size_t i = is_detector() ? 0 : 1; i < whole.size(); ++i) text += whole[i];
+    text += "  val:\n";
     text +=
         val_ ? SourceLines(*val_, output_)
              : TextLine(format("    split: {}", kBoxHoldout), "fraction held out for validation");
-    text += "    transforms:\n" + FittingText() + "\n" + PixelsText();
+    text += "    transforms:\n";
+    for (const std::string& step : whole) text += step;
     return text + TrainText();
   }
 
@@ -143,30 +146,58 @@ class BoxFolders final : public Recipe {
   }
 
  private:
-  bool is_detector() const { return choice_.net && choice_.net->finds_boxes; }
+  // Whether the net is one by itself, and has no decoder.
+  bool is_detector() const { return choice_.net && choice_.net->finds_boxes(); }
   bool is_weighted() const { return choice_.net && !choice_.weights->file.empty(); }
-  // The longer side as asked for, or as the detector was made for; the other one covers images of
-  // the median size.
-  io::ImageSize LetterboxInput() const {
-    const double longer = choice_.input_size > 0 ? choice_.input_size : choice_.net->native;
+  static bool IsLetterbox(const std::string& transform) {
+    return transform.starts_with("letterbox");
+  }
+  bool letterboxes() const {
+    return is_detector() && std::ranges::any_of(choice_.net->transforms, IsLetterbox);
+  }
+  // In a letterbox the longer side is as asked for, or as the detector was made for; the other one
+  // covers images of the median size.
+  io::ImageSize InputSize() const {
+    if (!is_detector()) return TrunkInput(size_, choice_.input_size);
+    if (!letterboxes()) return {choice_.net->train_size, choice_.net->train_size};
+    const double longer = choice_.net->train_size;
     const double scale = longer / std::max(size_.height, size_.width);
     const auto rounded = [scale](int side) {
       return static_cast<int>(std::ceil(side * scale / kTrunkMultiple - 1e-9)) * kTrunkMultiple;
     };
     return {rounded(size_.height), rounded(size_.width)};
   }
-  // The transform to the input of the net, and what follows it.
-  std::string FittingText() const {
-    if (!is_detector()) return ResizedText("resize", height_, width_);
-    return format("      - letterbox: {{size: [{}, {}], interpolation: bilinear}}", height_,
-                  width_);
-  }
-  std::string PixelsText() const {
+  // The section `vars`; "" for none.
+  std::string VariablesText() const {
+    if (letterboxes()) return "";
     if (is_detector())
-      return TextLine("      - normalize: {mean: 0, std: 0.00392156862745098}", "0 to 255");
-    const ZooWeights none;
-    return "      - " +
-           NormalizeText(is_weighted() ? choice_.weights->facts : none, is_weighted()) + "\n";
+      return "\nvars:\n" +
+             TextLine(format("  size: {}", height_), "sides of images, as the net reads them");
+    return choice_.net ? TrunkVariables(choice_) : "\nvars:\n  stochastic_depth: 0\n";
+  }
+  // What shows a part of an image in training.
+  std::string CropText() const {
+    if (letterboxes()) return "      - scale: {factor: [0.6, 1.6], fill: 114}";
+    if (is_detector()) return "      - iou_crop";
+    return ResizedText("random_resized_crop", height_, width_, ", area: [0.4, 1]");
+  }
+  // The lines of the transforms of an image that is seen wholly: to the size of the input, then of
+  // values.
+  std::vector<std::string> WholeImage() const {
+    if (!is_detector()) {
+      const std::string pixels =
+          NormalizeText(is_weighted() ? choice_.weights->facts : ZooWeights(), is_weighted());
+      return {ResizedText("resize", height_, width_) + "\n", format("      - {}\n", pixels)};
+    }
+    std::vector<std::string> lines;
+    for (const std::string& step : choice_.net->transforms) {
+      lines.push_back(
+          IsLetterbox(step)
+              ? format("      - letterbox: {{size: [{}, {}], interpolation: bilinear}}\n", height_,
+                       width_)
+              : format("      - {}\n", step));
+    }
+    return lines;
   }
   std::string TrainText() const {
     std::string text = format("\ntrain:\n  epochs: {}\n", epochs_);

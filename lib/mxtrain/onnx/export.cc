@@ -18,8 +18,9 @@ constexpr int64_t kBatches[] = {4, 8};
 const std::map<std::string_view, ExportFn>& ExportConverters() {
   static const std::map<std::string_view, ExportFn> converters = [] {
     std::map<std::string_view, ExportFn> all;
-    for (const auto& family : {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(),
-                               ArrayExports(), IndexExports(), SamplingExports(), BoxExports()}) {
+    for (const auto& family :
+         {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(), ArrayExports(),
+          IndexExports(), SamplingExports(), BoxExports(), AnchorExports()}) {
       for (const ExportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

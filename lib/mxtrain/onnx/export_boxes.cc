@@ -65,13 +65,13 @@ std::string NoScore(ExportNode& node) {
 }
 
 // [N, boxes]: of the rows that take part, NoScore for others.
-std::string ScoresTakingPart(ExportNode& node) {
-  const std::string scores = Column(node, node.in(0), node.Get<int64_t>("score_index"));
+std::string ScoresTakingPart(ExportNode& node, const std::string& data) {
+  const std::string scores = Column(node, data, node.Get<int64_t>("score_index"));
   std::string takes = node.Add("Greater", {scores, node.Scalar(node.Number("valid_thresh"))});
   const auto id = node.Get<int64_t>("id_index"), background = node.Get<int64_t>("background_id");
   if (id >= 0 && background >= 0) {
-    const std::string is_background = node.Add(
-        "Equal", {Column(node, node.in(0), id), node.Scalar(static_cast<float>(background))});
+    const std::string is_background =
+        node.Add("Equal", {Column(node, data, id), node.Scalar(static_cast<float>(background))});
     takes = node.Add("And", {takes, node.Add("Not", {is_background})});
   }
   return node.Add("Where", {takes, scores, NoScore(node)});
@@ -137,28 +137,35 @@ std::string Kept(ExportNode& node, const std::string& rows, const std::string& s
   return node.Add("ScatterND", {filled(node.Add("Shape", {scores}), 0), places, filled(number, 1)});
 }
 
-void BoxNms(ExportNode& node) {
-  if (node.ndim() != 3)
-    node.Refuse("its data have {} axes; expected [images, boxes, columns]", node.ndim());
-  if (node.Text("in_format") != node.Text("out_format"))
-    node.Refuse("its output has boxes of another format than its data");
-  const int64_t boxes = node.in_shape(0)[1];
-  if (boxes == TShape::kUnknown)
-    node.Refuse("the number of boxes depends on the size of the batch");
+// Rows [images, boxes, columns], of which ONNX has that many axes.
+std::string KeptRows(ExportNode& node, const std::string& data, int64_t boxes) {
   const auto most = node.Get<int64_t>("topk");
   const int64_t count = most < 1 ? boxes : std::min(most, boxes);
   const auto rows_at = [&node](const std::string& rows, const std::string& indices) {
     return node.Add("GatherND", {rows, node.Unsqueeze(indices, {2})}, {{"batch_dims", int64_t{1}}});
   };
-  const ExportNode::Order best = node.TopK(ScoresTakingPart(node), node.Ints({count}), 1);
-  const std::string candidates = rows_at(node.in(0), best.indices);
+  const ExportNode::Order best = node.TopK(ScoresTakingPart(node, data), node.Ints({count}), 1);
+  const std::string candidates = rows_at(data, best.indices);
   // The kept ones in their order, then the others, which become -1.
   const ExportNode::Order first =
       node.TopK(Kept(node, candidates, best.values, count), node.Ints({count}), 1);
   const std::string rows = node.Add("Where", {node.Unsqueeze(node.AsBool(first.values), {2}),
                                               rows_at(candidates, first.indices), node.Scalar(-1)});
-  if (count == boxes) return node.OutIs(rows);
-  node.Out("Pad", {rows, node.Ints({0, 0, 0, 0, boxes - count, 0}), node.Scalar(-1)});
+  if (count == boxes) return rows;
+  return node.Add("Pad", {rows, node.Ints({0, 0, 0, 0, boxes - count, 0}), node.Scalar(-1)});
+}
+
+void BoxNms(ExportNode& node) {
+  if (node.Text("in_format") != node.Text("out_format"))
+    node.Refuse("its output has boxes of another format than its data");
+  const TShape& data = node.in_shape(0);
+  const int64_t boxes = data[node.ndim() - 2], columns = data[node.ndim() - 1];
+  if (boxes == TShape::kUnknown)
+    node.Refuse("the number of boxes depends on the size of the batch");
+  if (node.ndim() == 3) return node.OutIs(KeptRows(node, node.in(0), boxes));
+  const std::string together = node.Add("Reshape", {node.in(0), node.Ints({-1, boxes, columns})});
+  const std::string rows = KeptRows(node, together, boxes);
+  node.Out("Reshape", {rows, node.Ints({data.begin(), data.end()})});  // kUnknown is -1
 }
 
 // --- boxes of points ---

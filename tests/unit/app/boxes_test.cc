@@ -205,6 +205,29 @@ TEST_CASE("heads of boxes") {
   CHECK(kind_of({}, true).find("detection") == std::string::npos);  // suppresses across classes
 }
 
+TEST_CASE("heads of boxes of anchors") {
+  const auto registry = BuiltinOperators();
+  const auto make = [&](const std::string& op, const std::string& name, const Kwargs& params,
+                        const std::vector<Symbol>& inputs) {
+    return Symbol::Create(*registry, op, name, params, inputs);
+  };
+  const Symbol data = Symbol::Variable("data");
+  const std::vector<Symbol> says = {make("Reshape", "scores", {{"shape", "(0, -1, 4)"}}, {data}),
+                                    make("Reshape", "offsets", {{"shape", "(0, -1, 4)"}}, {data}),
+                                    make("MultiBoxPrior", "anchors", {}, {data})};
+  const Symbol proposals = make("AnchorBoxes", "boxes", {{"size", "(20, 20)"}}, says);
+  const Symbol separate = make("box_nms", "separate", {}, {proposals});
+  const Symbol together = make("Reshape", "together", {{"shape", "(0, -1, 6)"}}, {separate});
+  const auto kind_of = [&](const Symbol& net) {
+    const Head head = HeadsOf(net, net.InferShape({{"data", {2, 4, 3, 3}}}), {"data"})[0];
+    const auto task = TaskOf(head, "");
+    return format("{} of {}", task ? task->kind() : "none", head.box_classes);
+  };
+  CHECK(kind_of(make("box_nms", "ordered", {{"id_index", "0"}}, {together})) == "detection of 3");
+  CHECK(kind_of(proposals).find("detection") == std::string::npos);  // not a list of rows
+  CHECK(kind_of(together).find("detection") == std::string::npos);   // not in the order of scores
+}
+
 TEST_CASE("generated objects have the boxes of their pixels") {
   int objects = 0;
   for (int64_t i = 0; i < 12; ++i) {

@@ -43,6 +43,7 @@ TEST_CASE("expressions: precedence, types and functions") {
   CHECK(Value_("mode == 'max'") == "true");
   CHECK(Value_("min(3, 1, 2) + max(1, 2.5)") == "3.5");
   CHECK(Value_("int(2.9) + floor(-0.5) + ceil(0.1) + round(0.5) + abs(-3)") == "6");
+  CHECK(Value_("sqrt(0.0625) + sqrt(9)") == "3.25");
   CHECK(Value_("'a' + 'b'") == "ab");
   CHECK(Value_("1e-3") == "0.001");
 }

@@ -305,6 +305,16 @@ Input Detections(int64_t boxes, bool center = false) {
   return {{boxes, kColumns}, rows};
 }
 
+// Of the scores of two classes and the background, and offsets that some boxes take beyond the
+// edges.
+Case OfAnchors(const std::string& format) {
+  const std::string prior = "_contrib_MultiBoxPrior";
+  return {"AnchorBoxes of anchors by " + format,
+          {{{6, 3}}, Numbers({6, 4}, {0.3, -1, 2.5, 1.5, 0.7, -3, 2, 30}), {{2, 2, 3}}},
+          {{prior, {{"sizes", "(0.4,)"}}, {"x2"}},
+           {"AnchorBoxes", {{"size", "(30, 40)"}, {"format", format}}, {"x0", "x1", prior}}}};
+}
+
 }  // namespace
 
 std::vector<Case> BoxCases() {
@@ -333,6 +343,15 @@ std::vector<Case> BoxCases() {
           {Numbers({6, 6}, {0, 0.5, 0, 0, 4, 4, 0, 0.5,  1, 0, 5, 4, 0,   0.9, 4, 0, 0, 4,
                             1, 0.5, 0, 0, 4, 4, 0, kNan, 0, 0, 9, 9, 1e9, 0.1, 0, 0, 4, 4})},
           "of odd rows"),
+      One(nms, {{"overlap_thresh", "0.3"}, {"topk", "4"}},
+          {Numbers({3, 5, 7}, Detections(15).cycle)}, "of classes apart"),
+      One("_contrib_MultiBoxPrior", {{"sizes", "(0.3, 0.7)"}, {"ratios", "(1, 2, 0.5)"}},
+          {{{2, 3, 4}}}),
+      One("_contrib_MultiBoxPrior",
+          {{"ratios", "(2,)"}, {"steps", "(0.25, 0.2)"}, {"offsets", "(0, 1)"}, {"clip", "True"}},
+          {{{2, 3, 4}}}, "of steps"),
+      OfAnchors("corner"),
+      OfAnchors("center"),
       One("PointBoxes", {{"strides", "(4,)"}}, {{{3, 2, 5}}, {{4, 2, 5}}}),
       One("PointBoxes", {{"strides", "(4, 8)"}},
           {{{2, 4, 6}},

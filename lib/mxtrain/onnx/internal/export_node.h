@@ -154,5 +154,6 @@ std::vector<ExportEntry> ArrayExports();        // export_arrays.cc
 std::vector<ExportEntry> IndexExports();        // export_indices.cc
 std::vector<ExportEntry> SamplingExports();     // export_sampling.cc
 std::vector<ExportEntry> BoxExports();          // export_boxes.cc
+std::vector<ExportEntry> AnchorExports();       // export_anchors.cc
 
 }  // namespace mxtrain::onnx
