@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The labels of detectors, as the source of a loss reads them: [N, objects, 6] with rows of class,
-// left, top, right, bottom in pixels of the image as the net reads it, and 0, or 1 for an object
-// that nothing is to be learnt of.
+// The labels of detectors, as their losses read them: [N, objects, 6] with rows of class, left,
+// top, right, bottom in pixels of the image as the net reads it, and 0, or 1 for an object that
+// nothing is to be learnt of; rows with a negative class are no objects.
+#include <cstdint>
 #include <type_traits>
 
 #include "mxtrain/operator/boxes.h"
@@ -10,6 +11,10 @@
 namespace mxtrain {
 
 inline constexpr int64_t kObjectColumns = 6;
+
+// In place of the number of an object, of a point or an anchor: it has none, or nothing is to be
+// learnt there.
+inline constexpr int32_t kBackground = -1, kNothingLearnt = -2;
 
 // For kernels over elements of type T. Labels are float32, or float64 beside float64: a narrow type
 // does not hold the pixels of a large image.

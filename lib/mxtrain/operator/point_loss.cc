@@ -15,7 +15,7 @@ bool InferPointLossShapes(const TShape& strides, int form, const std::string& wh
                           std::vector<TShape>* in, std::vector<TShape>* out) {
   TShape &label = in->back(), &output = (*out)[0];
   PointGridShape grid = UnifyPointMaps(strides, who, in, form);
-  TShape rows{grid.images, TShape::kUnknown, kPointLabelColumns};
+  TShape rows{grid.images, TShape::kUnknown, kObjectColumns};
   UnifyShape(label, &rows, who, "label");
   label = rows;
   UnifyShape(TShape{rows[0]}, &output, who, "output");

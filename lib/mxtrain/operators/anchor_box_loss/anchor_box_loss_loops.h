@@ -17,9 +17,6 @@
 
 namespace mxtrain::anchor_box_loss {
 
-// Roles of an anchor that is not to find an object; else its role is the number of the object.
-inline constexpr int32_t kBackground = -1, kNothingLearnt = -2;
-
 inline constexpr auto kRoleBytes = static_cast<int64_t>(sizeof(int32_t));
 
 // What is kept from forward to backward.
@@ -27,7 +24,7 @@ template <typename C>
 struct Targets {
   C* log_sum;     // [rows]: AnchorPredictions::LogSum
   C* share;       // [1]: N / max(P, 1)
-  int32_t* role;  // [rows]
+  int32_t* role;  // [rows]: the number of an object, kBackground or kNothingLearnt
 
   static int64_t Bytes(int64_t rows) {
     return (rows + 1) * static_cast<int64_t>(sizeof(C)) + rows * kRoleBytes;

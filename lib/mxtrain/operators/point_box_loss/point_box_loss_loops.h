@@ -80,7 +80,7 @@ template <typename T>
 struct ChooseCandidates {
   using C = ComputeOf<T>;
   PointMaps<T> maps;
-  PointLabels<T> labels;
+  LabelledObjects<T> labels;
   Wishes<C> wishes;
   C score_power, overlap_power;
 
@@ -113,7 +113,7 @@ struct ChooseCandidates {
   MXTRAIN_HD void operator()(int64_t i) const {
     const int64_t image = i / labels.most, first = i * wishes.candidates;
     for (int j = 0; j < wishes.candidates; ++j) wishes.point[first + j] = -1;
-    typename PointLabels<T>::Object object;
+    typename LabelledObjects<T>::Object object;
     if (!labels.Get(image, i % labels.most, &object) || !object.learnt) return;
     for (int l = 0; l < maps.levels; ++l) {
       const auto& level = maps.level[l];
@@ -154,7 +154,7 @@ template <typename T>
 struct AssignPoints {
   using C = ComputeOf<T>;
   PointMaps<T> maps;
-  PointLabels<T> labels;
+  LabelledObjects<T> labels;
   Wishes<C> wishes;
   Targets<C> targets;
 
@@ -198,20 +198,20 @@ template <typename T>
 struct PointTerms {
   using C = ComputeOf<T>;
   PointMaps<T> maps;
-  PointLabels<T> labels;
+  LabelledObjects<T> labels;
   Targets<C> targets;
   float gamma;
 
   MXTRAIN_HD C Target(int64_t image, int64_t p, int64_t k) const {
     const int32_t m = targets.object[image * maps.points + p];
-    typename PointLabels<T>::Object object;
+    typename LabelledObjects<T>::Object object;
     if (m < 0 || !labels.Get(image, m, &object)) return C(0);
     return object.label == k ? targets.score[image * maps.points + p] : C(0);
   }
   // y (1 - GIoU), differentiated by one of the four sides; -1: by none.
   MXTRAIN_HD Dual<C> BoxTerm(int64_t image, int64_t p, int by) const {
     const int32_t m = targets.object[image * maps.points + p];
-    typename PointLabels<T>::Object object;
+    typename LabelledObjects<T>::Object object;
     if (m < 0 || !labels.Get(image, m, &object)) return Dual<C>(C(0));
     const auto at = maps.PlaceOf(p);
     Dual<C> side[4];
@@ -298,7 +298,7 @@ class PointBoxLoss final : public Operator {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
       const PointMaps<T> maps(param_.strides, args.in_data);
-      const PointLabels<T> labels(args.in_data.back(), maps.classes);
+      const LabelledObjects<T> labels(args.in_data.back(), maps.classes);
       char* scratch = args.ctx.workspace.template dptr<char>();
       void* kept = scratch;
       if (args.ctx.saved.empty()) {
@@ -328,7 +328,7 @@ class PointBoxLoss final : public Operator {
       using C = ComputeOf<T>;
       const PointMaps<T> maps(param_.strides, args.in_data);
       const Targets<C> targets(args.ctx.saved[0].data, images, maps.points);
-      const PointLabels<T> labels(args.in_data.back(), maps.classes);
+      const LabelledObjects<T> labels(args.in_data.back(), maps.classes);
       DifferentiatePoint<T> body{TermsOf(maps, labels, targets),
                                  static_cast<C>(param_.box_weight),
                                  static_cast<C>(param_.grad_scale),
@@ -345,7 +345,7 @@ class PointBoxLoss final : public Operator {
 
  private:
   template <typename T, typename C>
-  PointTerms<T> TermsOf(const PointMaps<T>& maps, const PointLabels<T>& labels,
+  PointTerms<T> TermsOf(const PointMaps<T>& maps, const LabelledObjects<T>& labels,
                         const Targets<C>& targets) const {
     return {maps, labels, targets, param_.focal_gamma};
   }

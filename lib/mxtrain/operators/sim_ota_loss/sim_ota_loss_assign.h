@@ -56,10 +56,10 @@ struct Offers {
 template <typename T>
 struct Pairs {
   using C = ComputeOf<T>;
-  using Object = typename PointLabels<T>::Object;
+  using Object = typename LabelledObjects<T>::Object;
   using Place = typename PointMaps<T>::Place;
   PointMaps<T> maps;
-  PointLabels<T> labels;
+  LabelledObjects<T> labels;
   C center_radius, overlap_cost;
 
   // The logarithms of BCE end at -100, as in PyTorch.

@@ -15,14 +15,14 @@ struct PointTerms {
   using C = ComputeOf<T>;
   using Place = typename PointMaps<T>::Place;
   PointMaps<T> maps;
-  PointLabels<T> labels;
+  LabelledObjects<T> labels;
   Targets<C> targets;
   C box_weight, objectness_weight, class_weight, l1_weight;
 
   // What point p of an image is to find; none if `found` is false.
   struct Target {
     bool learnt, found;
-    typename PointLabels<T>::Object object;
+    typename LabelledObjects<T>::Object object;
     C overlap;
   };
   MXTRAIN_HD Target TargetOf(int64_t image, int64_t p) const {
@@ -47,7 +47,7 @@ struct PointTerms {
            Entropy(maps.Score(image, at, k), k == target.object.label ? target.overlap : C(0));
   }
   // What the map would say of the object.
-  MXTRAIN_HD C SideOf(const typename PointLabels<T>::Object& object, const Place& at,
+  MXTRAIN_HD C SideOf(const typename LabelledObjects<T>::Object& object, const Place& at,
                       int side) const {
     const C stride = maps.level[at.level].stride;
     const Corners<C>& box = object.box;
@@ -150,7 +150,7 @@ class SimOtaLoss final : public Operator {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
       const PointMaps<T> maps(param_.strides, args.in_data, kCenters);
-      const PointLabels<T> labels(args.in_data.back(), maps.classes);
+      const LabelledObjects<T> labels(args.in_data.back(), maps.classes);
       char* scratch = args.ctx.workspace.template dptr<char>();
       void* kept = scratch;
       if (args.ctx.saved.empty()) {
@@ -175,7 +175,7 @@ class SimOtaLoss final : public Operator {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
       const PointMaps<T> maps(param_.strides, args.in_data, kCenters);
-      const PointLabels<T> labels(args.in_data.back(), maps.classes);
+      const LabelledObjects<T> labels(args.in_data.back(), maps.classes);
       const Targets<C> targets(args.ctx.saved[0].data, images, maps.points);
       DifferentiatePoint<T> body{TermsOf(maps, labels, targets),
                                  static_cast<C>(param_.grad_scale),
@@ -198,7 +198,8 @@ class SimOtaLoss final : public Operator {
  private:
   template <typename T, typename C>
   void FindTargets(const Device& device, int64_t images, const PointMaps<T>& maps,
-                   const PointLabels<T>& labels, void* scratch, const Targets<C>& targets) const {
+                   const LabelledObjects<T>& labels, void* scratch,
+                   const Targets<C>& targets) const {
     const Pairs<T> pairs{maps, labels, static_cast<C>(param_.center_radius),
                          static_cast<C>(param_.overlap_cost)};
     const Offers<C> offers(scratch, images, maps.points, labels.most, param_.candidates);
@@ -208,7 +209,7 @@ class SimOtaLoss final : public Operator {
     Launch(device, 1, CountFound<C>{targets, images});
   }
   template <typename T, typename C>
-  PointTerms<T> TermsOf(const PointMaps<T>& maps, const PointLabels<T>& labels,
+  PointTerms<T> TermsOf(const PointMaps<T>& maps, const LabelledObjects<T>& labels,
                         const Targets<C>& targets) const {
     return {maps,
             labels,
