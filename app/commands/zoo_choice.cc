@@ -165,8 +165,9 @@ std::optional<config::WeightsFamily> FamilyOfRun(const std::string& file, const 
   const std::map<std::string, std::string> vars = VarsIn(model.config);
   for (const auto& [name, usual] :
        VarsIn(config::ToYaml(Build(net, {}, *operators).loaded.resolved))) {
-    const bool of_recipe =
-        name == "classes" || name == "smoothing" || name == "size" || name == "val_size";
+    static const std::set<std::string> kOfRecipe = {"classes",  "smoothing", "size",
+                                                    "val_size", "l1_weight", "mosaic"};
+    const bool of_recipe = kOfRecipe.contains(name);
     const auto own = vars.find(name);
     // A head alone is trained without it.
     const bool of_head = name == "stochastic_depth" && own != vars.end() && own->second == "0";

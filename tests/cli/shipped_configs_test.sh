@@ -72,7 +72,7 @@ done
 # Detectors; the larger ones are planned only.
 expect 0 synth objects --task detection --count 12 --classes 3 --size 64 --val 0.34
 shipped detection/yolox_nano.yaml data.train.source=yolo data.train.path=objects/train data.train.root=null data.val.source=yolo data.val.path=objects/val \
-  data.val.root=null vars.size=64 data.batch_size=2
+  data.val.root=null vars.size=64 data.batch_size=4
 for net in yolox_tiny yolox_s; do
   expect 0 plan "$source_dir/configs/detection/$net.yaml" data.batch_size=2
   echo "detection/$net.yaml" >>tried
