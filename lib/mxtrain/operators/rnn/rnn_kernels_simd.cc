@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "mxtrain/operators/rnn/rnn_kernels_simd.cc"
 #include <hwy/foreach_target.h>  // before the others
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -28,6 +29,9 @@ constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag<C>()));
 constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
 constexpr int kTileVectors = 2;
 
+// Vectors of a panel that are fetched ahead: caches do not look across pages by themselves.
+constexpr int64_t kAhead = 24;
+
 // A left factor: element (row, k) at row * row_step + k * inner_step.
 template <typename C>
 struct Left {
@@ -46,7 +50,10 @@ HWY_INLINE void MultiplyTile(const Left<C>& a, int64_t inner, const C* panels, i
   const C* at = a.data;
   for (int64_t k = 0; k < inner; ++k, at += a.inner_step, panels += kLanes<C>) {
     hn::Vec<Tag<C>> right[kVectors];
-    for (int v = 0; v < kVectors; ++v) right[v] = hn::LoadU(Tag<C>(), panels + v * panel_step);
+    for (int v = 0; v < kVectors; ++v) {
+      right[v] = hn::LoadU(Tag<C>(), panels + v * panel_step);
+      hwy::Prefetch(panels + v * panel_step + kAhead * kLanes<C>);
+    }
     for (int r = 0; r < kRows; ++r) {
       const auto left = hn::Set(Tag<C>(), at[r * a.row_step]);
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(left, right[v], sum[r][v]);
