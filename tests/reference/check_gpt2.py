@@ -59,8 +59,9 @@ class Ours:
         gelu = {"gelu_new": "tanh", "gelu": "none"}[config.activation_function]
         sizes = {"positions": config.n_positions, "length": self.length, "width": config.n_embd, "heads": config.n_head, "units": config.n_layer}
         self.command = [program, "train", os.path.join(ROOT, "configs/text/gpt2_124m.yaml"), "--out", self.run, "--overwrite", "-q",
-                        *(f"data.{part}={{source: text, path: {text}}}" for part in ("train", "val")), f"data.batch_size={len(rows)}", "train.lr_schedule=null",
-                        "train.clip=null", "train.report_every=1", "vars.dropout=0", f"vars.gelu={gelu}", *(f"vars.{k}={v}" for k, v in sizes.items())]
+                        *(f"data.{part}={{source: text, path: {text}}}" for part in ("train", "val")), "data.train.shuffle=false",
+                        f"data.batch_size={len(rows)}", "train.lr_schedule=null", "train.clip=null", "train.report_every=1",
+                        "vars.dropout=0", f"vars.gelu={gelu}", *(f"vars.{k}={v}" for k, v in sizes.items())]
 
     def call(self, *arguments, **more):
         done = subprocess.run([self.program, *arguments], capture_output=True, text=True, **more)
@@ -85,7 +86,7 @@ class Ours:
     def step(self, weights, rate):
         """The loss, and by the change of the weights the norm of the gradient, of a step of SGD."""
         before = self.parameters()
-        self.train(weights, "train.max_steps=1", f"train.optimizer={{name: sgd, lr: {rate}}}")
+        self.train(weights, "train.max_steps=1", f"train.optimizer={{name: sgd, lr: {rate}, weight_decay: 0}}")
         with open(os.path.join(self.run, "events.jsonl"), encoding="utf-8") as lines:
             loss, = (event["loss"] for event in map(json.loads, lines) if event["event"] == "step")
         after = self.parameters()
