@@ -2,6 +2,7 @@
 // mxtrain nets [NAME...]: the nets that come with the program.
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "app/commands/command_list.h"
@@ -12,6 +13,7 @@
 #include "app/session/device_choice.h"
 #include "app/session/session.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -90,10 +92,23 @@ class Nets final : public Command {
     std::vector<InputInfo> inputs;
     for (const config::NetInput& input : session.net().inputs)
       inputs.push_back({input.name, input.shape, input.dtype});
-    facts.inference =
-        session::TotalOf(session::InferenceBytes(session.runtime(), session.net().symbol, inputs, 1,
-                                                 session.ctx(), session.MakeTrainOptions().modes));
+    const Symbol predicts = PredictionsOf(session.net().symbol);
+    facts.inference = session::TotalOf(session::InferenceBytes(
+        session.runtime(), predicts, inputs, 1, session.ctx(), session.MakeTrainOptions().modes));
     return facts;
+  }
+
+  // Without losses whose values are no predictions: their labels may be of any size.
+  static Symbol PredictionsOf(const Symbol& net) {
+    const LossReport losses(net);
+    std::vector<Symbol> outputs;
+    for (int i = 0; i < net.NumOutputs(); ++i) {
+      const bool is_value = std::ranges::any_of(losses.heads(), [i](const LossReport::Head& head) {
+        return head.output == i && head.kind == LossReport::Head::Kind::kMean;
+      });
+      if (!is_value) outputs.push_back(net[i]);
+    }
+    return outputs.empty() ? net : Symbol::Group(outputs);
   }
 
   void Print(const NetFacts& net) const {

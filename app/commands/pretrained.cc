@@ -256,16 +256,22 @@ void RequireShapes(const WeightsAccount& account, const std::string& file) {
 }
 
 // Whether the file's arrays in another shape are all of one other number of classes than the
-// `classes` of the data: of so many outputs instead, of the same inputs.
-bool DifferByClassesAlone(const std::vector<WeightsAccount::Reset>& reset, int64_t classes) {
+// `classes` of the data: of so many outputs instead, of the same inputs. `background`: of classes
+// and the background, for each of several anchors.
+bool DifferByClassesAlone(const std::vector<WeightsAccount::Reset>& reset, int64_t classes,
+                          bool background) {
+  const int64_t more = background ? 1 : 0, own = classes + more;
   std::optional<int64_t> in_file;
   for (const WeightsAccount::Reset& array : reset) {
     if (!array.in_file) continue;
     const TShape &ours = array.shape, &theirs = *array.in_file;
-    if (ours.ndim() < 1 || ours.ndim() != theirs.ndim() || ours[0] != classes) return false;
+    if (ours.ndim() < 1 || ours.ndim() != theirs.ndim() || own == 0 || ours[0] % own != 0)
+      return false;
     if (!std::equal(ours.begin() + 1, ours.end(), theirs.begin() + 1)) return false;
-    if (in_file && *in_file != theirs[0]) return false;
-    in_file = theirs[0];
+    const int64_t anchors = ours[0] / own;
+    if (anchors < 1 || (anchors > 1 && !background) || theirs[0] % anchors != 0) return false;
+    if (in_file && *in_file != theirs[0] / anchors) return false;
+    in_file = theirs[0] / anchors;
   }
   return true;
 }
@@ -301,7 +307,8 @@ WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& 
   constexpr size_t kMostMissing = 10;  // a gap of more than a tenth is another net
   const std::set<std::string> taken(account.taken.begin(), account.taken.end());
   // New classes are learnt wherever in the net they are: a detector has them at every scale.
-  const bool new_classes = DifferByClassesAlone(account.reset, classes);
+  const bool new_classes = DifferByClassesAlone(account.reset, classes, false) ||
+                           DifferByClassesAlone(account.reset, classes, true);
   std::map<std::string, bool> reset;  // whether the file has the name
   for (const WeightsAccount::Reset& r : account.reset) {
     if (!r.in_file || !new_classes) reset[r.name] = r.in_file.has_value();

@@ -77,6 +77,8 @@ std::vector<NamedKind> TransformKinds() {
       {"flip",
        {"RandomHorizontalFlip", "RandomFlip", "random_flip", "horizontal_flip", "rand_mirror",
         "mirror"}},
+      {"iou_crop", {"RandomIoUCrop", "BBoxSafeRandomCrop"}},
+      {"zoom_out", {"RandomZoomOut", "Expand", "expand"}},
       {"normalize", {"Normalize", "Normalization", "normalization"}}};
   std::vector<NamedKind> kinds;
   for (io::TransformInfo& info : io::ListTransforms()) {

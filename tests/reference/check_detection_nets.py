@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchvision's detectors, loaded into those of configs/detection: the same boxes, losses and gradient as in float64?
 
-  check_detection_nets.py [--program PATH]       in the environment of check_weights.py
+  check_detection_nets.py [--program PATH]       in the environment of check_weights.py, with: pip install onnxruntime
 
 Makes the net with random weights and random statistics (nothing is downloaded), saves it as torch.save does and gives it to `mxtrain train` by
 train.weights, which has to take every array. The number of parameters is compared with the published one, then as in torch_nets.py, with its limits:
@@ -11,17 +11,20 @@ Besides, with limits of 1e-4:
 
   each of the two parts of the loss: of scores (box_weight=0) and, by what the whole loss has more, of boxes;
   what is detected: each of torchvision's boxes is among ours, with its class, score and sides (relative to the image), and in the order of the
-  scores; there are as many. Where the last scores are equal within the limit, others may be among them.
+  scores; there are as many. Where the last scores are equal within the limit, others may be among them. So too by the exported ONNX file, in
+  onnxruntime.
 
 An image has many objects, one a few, of which some want the same anchor, one has none.
 """
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 
 import numpy
+import onnxruntime
 import torch
 import yaml
 from PIL import Image
@@ -153,6 +156,17 @@ def compare_answers(ours, net, batch, images, side, weights, mode):
     return heads, max(compare_detections(rows, theirs, side) for rows, theirs in zip(found, boxes))
 
 
+def compare_onnx(ours, net, batch, images, side):
+    """How far the boxes are off that the last run finds in onnxruntime."""
+    file = os.path.join(ours.folder, "net.onnx")
+    subprocess.run([ours.program, "export", ours.run, file, "-q"], check=True, stdout=subprocess.DEVNULL)
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    found, = session.run(None, {session.get_inputs()[0].name: batch.float().numpy()})
+    with torch.no_grad():
+        boxes = net(images)
+    return max(compare_detections(rows.astype(numpy.float64), theirs, side) for rows, theirs in zip(found, boxes))
+
+
 def compare_parts(ours, weights, mode, parts):
     """How far the two parts of the loss are off."""
     ours.train(weights, "train.epochs=1", "train.optimizer={name: sgd, lr: 0}", *MODES[mode])
@@ -183,6 +197,7 @@ def check(name, program, folder):
     for mode in COLUMNS[:2]:
         heads, boxes = compare_answers(ours, net.eval(), batch, images, side, weights, mode)
         off[mode], more[mode] = [heads], [boxes]
+    in_onnx = compare_onnx(ours, net, batch, images, side)
     statistics = {key: value.clone() for key, value in net.state_dict().items()}
     parts = {part: loss.item() for part, loss in losses_of(net, images, targets).items()}
     net.load_state_dict(statistics)                         # as before that step
@@ -190,9 +205,10 @@ def check(name, program, folder):
         more[mode].append(compare_parts(ours, weights, mode, parts))
     for mode, values in compare_step(ours, net, weights, COLUMNS[:2], lambda which: gradient_of_torch(which, images, targets)).items():
         off.setdefault(mode, []).extend(values)
-    good = print_line([name], off, COLUMNS)
+    good = print_line([name], off, COLUMNS) and in_onnx <= LIMIT
     for mode, values in more.items():
         print(f"  {mode}: boxes {values[0]:.0e}, parts of the loss {values[1]:.0e}{'' if max(values) <= LIMIT else ' TOO MUCH'}", flush=True)
+    print(f"  ONNX: boxes {in_onnx:.0e}{'' if in_onnx <= LIMIT else ' TOO MUCH'}", flush=True)
     return good and all(max(values) <= LIMIT for values in more.values())
 
 

@@ -37,7 +37,7 @@ const std::vector<detail::TransformEntry>& TransformEntries() {
     for (const auto family :
          {detail::ResizeTransforms, detail::RandomTransforms, detail::WarpTransforms,
           detail::ColourTransforms, detail::NoiseTransforms, detail::AugmentTransforms,
-          detail::ErasingTransforms}) {
+          detail::ErasingTransforms, detail::ObjectTransforms}) {
       for (detail::TransformEntry& entry : family()) all.push_back(std::move(entry));
     }
     return all;
@@ -145,6 +145,13 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
     Throw(ErrorKind::kConfig, "normalize: auto needs a training set to measure");
   normalization_ = normalize;
   levels_ = LevelsOf(normalization_, channels, kNormalize);
+}
+
+std::string Augmenter::ReaderOfObjects() const {
+  const auto reader = std::find_if(transforms_.begin(), transforms_.end(),
+                                   [](const auto& t) { return t->reads_objects(); });
+  return reader == transforms_.end() ? ""
+                                     : names_[static_cast<size_t>(reader - transforms_.begin())];
 }
 
 ImageSize Augmenter::OutputSize(ImageSize input) const {

@@ -46,6 +46,8 @@ class MXTRAIN_API Augmenter {
   // The final normalization: `normalize`, or pixel / 255 without one.
   const PixelNormalization& normalization() const { return normalization_; }
   size_t size() const { return transforms_.size(); }
+  // The first transform that looks where objects are; "" for none.
+  std::string ReaderOfObjects() const;
   // Throws kConfig, naming the first that is not, unless all transforms can be applied to deep
   // images: crops, resizes without antialiasing, and flips.
   void RequireDeep() const;

@@ -29,6 +29,19 @@ void CheckBoxSpec(const FieldSpec& spec) {
         spec.name, spec.shape.ToString());
 }
 
+std::optional<SeenBox> SeenOf(const BoxRow& box, const ImageOrigin& origin) {
+  if (!(box.right > box.left && box.bottom > box.top)) return std::nullopt;
+  const PointMap& map = origin.map();
+  const std::vector<Point> whole = {map({box.left, box.top}), map({box.right, box.top}),
+                                    map({box.right, box.bottom}), map({box.left, box.bottom})};
+  const std::vector<Point> seen = origin.SeenPartOf(whole);
+  if (seen.size() < 3) return std::nullopt;
+  const Point low = Lowest(seen), high = Highest(seen);
+  const bool enough = AreaOf(seen) >= kLeastSeenPart * AreaOf(whole) &&
+                      std::min(high.x - low.x, high.y - low.y) >= kLeastBoxSide;
+  return SeenBox{low, high, enough};
+}
+
 std::optional<Refusal> WriteBoxes(const FieldSpec& spec, std::span<const float> values,
                                   const ImageOrigin& origin, const TShape& shape, float* to) {
   const int64_t most = spec.shape[0], columns = spec.shape[1];
@@ -41,24 +54,17 @@ std::optional<Refusal> WriteBoxes(const FieldSpec& spec, std::span<const float> 
     return Refusal{
         format("'{}' has {} boxes, more than the {} of a batch", spec.name, objects, most)};
   }
-  const PointMap& map = origin.map();
   float* next = to;
   for (const float* from = values.data(); from != values.data() + numbers; from += columns) {
     const BoxRow box(from);
-    if (!(box.right > box.left && box.bottom > box.top)) continue;
-    const std::vector<Point> whole = {map({box.left, box.top}), map({box.right, box.top}),
-                                      map({box.right, box.bottom}), map({box.left, box.bottom})};
-    const std::vector<Point> seen = origin.SeenPartOf(whole);
-    if (seen.size() < 3) continue;
-    const Point low = Lowest(seen), high = Highest(seen);
+    const std::optional<SeenBox> seen = SeenOf(box, origin);
+    if (!seen) continue;
     std::copy_n(from, kBoxColumns, next);
-    next[1] = static_cast<float>(low.x);
-    next[2] = static_cast<float>(low.y);
-    next[3] = static_cast<float>(high.x);
-    next[4] = static_cast<float>(high.y);
-    const bool enough = AreaOf(seen) >= kLeastSeenPart * AreaOf(whole) &&
-                        std::min(high.x - low.x, high.y - low.y) >= kLeastBoxSide;
-    if (!enough && box.IsFor(kPlainBox)) next[5] = static_cast<float>(kDifficultBox);
+    next[1] = static_cast<float>(seen->low.x);
+    next[2] = static_cast<float>(seen->low.y);
+    next[3] = static_cast<float>(seen->high.x);
+    next[4] = static_cast<float>(seen->high.y);
+    if (!seen->enough && box.IsFor(kPlainBox)) next[5] = static_cast<float>(kDifficultBox);
     next += kBoxColumns;
   }
   std::fill(next, to + shape.Size(), kNoBox);

@@ -88,6 +88,7 @@ TEST_CASE("boxes are where the pixels of their objects are, whatever the chain")
       {{"random_crop", {{"", "(60, 44)"}, {"pad", "20"}}}},
       {{"resize", {{"", "(48, 60)"}}}},
       {{"resize", {{"", "140"}}}},
+      {{"zoom_out", {{"", "1, 2"}, {"p", "1"}}}, {"resize", {{"", "(150, 160)"}}}},
       {{"random_resized_crop", {{"size", "(64, 80)"}, {"area", "(0.3, 1)"}}}},
       {{"scale", {{"", "0.7, 1.4"}}},
        {"random_crop", {{"", "64"}, {"pad", "10"}}},

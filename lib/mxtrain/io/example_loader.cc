@@ -100,11 +100,13 @@ ExampleLoader::ExampleLoader(std::shared_ptr<const Source> source,
     if (IsImageField(field) && !field.shape.has_rank()) cheap_ = false;
   }
   for (const FieldSpec& field : source_->label_fields()) {
+    if (field.kind == FieldKind::kBoxes && !box_field_) box_field_ = label_shapes_.size();
     label_shapes_.push_back(LabelShape(field));
     if (IsImageField(field) && !field.shape.has_rank()) cheap_ = false;
     tells_origins_ = tells_origins_ || field.kind == FieldKind::kPoints || IsMask(field) ||
                      field.kind == FieldKind::kBoxes;
   }
+  if (augmenter_) CheckReadersOfObjects();
   if (options.cache_bytes > 0 && augmenter_)
     cache_ = std::make_unique<ExampleCache>(source_->size(), options.cache_bytes);
   if (augmenter_) whole_ = std::vector<std::atomic<bool>>(static_cast<size_t>(source_->size()));
@@ -218,6 +220,29 @@ ExampleLoader::ImageField ExampleLoader::TargetImage(size_t label_field) const {
           /*is_target=*/true,
           /*as_pixels=*/false,
           nullptr};
+}
+
+ImagePart ExampleLoader::PartOf(const ImageField& field, std::span<const float> objects) const {
+  ImagePart part{/*recolours=*/!field.is_target, field.origin};
+  if (!box_field_) return part;
+  part.objects = objects;
+  part.columns = source_->label_fields()[*box_field_].shape[1];
+  return part;
+}
+
+// Other images would not be moved alike.
+void ExampleLoader::CheckReadersOfObjects() const {
+  const std::string reader = augmenter_->ReaderOfObjects();
+  if (reader.empty()) return;
+  const auto images = [](const std::vector<FieldSpec>& fields) {
+    return std::count_if(fields.begin(), fields.end(), IsImageField);
+  };
+  if (box_field_ && images(source_->data_fields()) == 1 && images(source_->label_fields()) == 0)
+    return;
+  Throw(ErrorKind::kConfig,
+        "the transform {} looks where the objects of an image are: it needs data with one image "
+        "and boxes; remove it",
+        reader);
 }
 
 bool ExampleLoader::WritesPixels(size_t data_field) const {
@@ -338,8 +363,10 @@ std::optional<Refusal> ExampleLoader::Decode(const ImageField& field, const Fiel
                                              Frame* frame) const {
   Image* image = &scratch->image;
   const Augmenter& augmenter = field.augmenter;
-  const ImagePart part{/*recolours=*/!field.is_target, field.origin,
-                       scratch->tile ? &scratch->tile->box : nullptr};
+  ImagePart part =
+      PartOf(field, box_field_ ? std::span<const float>(scratch->sample.labels[*box_field_].values)
+                               : std::span<const float>());
+  if (scratch->tile) part.tile = &scratch->tile->box;
   if (part.tile) {
     if (auto refusal = DecodeTile(field, value, scratch, frame)) return refusal;
     if (auto refusal = CompareSize(field, {frame->height, frame->width}, &scratch->shown))
@@ -508,9 +535,10 @@ std::optional<Refusal> ExampleLoader::LoadCached(const CachedExample& example, i
   const RandomStream random(options_.seed, epoch, index);
   scratch->origin = example.origin;
   const auto write = [&](const ImageField& field, const Image& cached, Place place) {
-    const auto steps =
-        field.augmenter.Begin(cached.height, cached.width, random, field.augmenter.fixed(),
-                              field.augmenter.size(), {!field.is_target, field.origin});
+    const ImagePart part = PartOf(
+        field, box_field_ ? std::span(example.labels[*box_field_]) : std::span<const float>());
+    const auto steps = field.augmenter.Begin(cached.height, cached.width, random,
+                                             field.augmenter.fixed(), field.augmenter.size(), part);
     const Frame frame{cached.height, cached.width, {0, 0, cached.height, cached.width}, 1};
     return WriteImage(field, steps, cached, frame, place, scratch);
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where the image of an example comes from, as transforms move it.
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -56,6 +57,10 @@ struct ImagePart {
   ImageOrigin* origin = nullptr;
   // If not null, the part of its file that the chain begins with.
   const Box* tile = nullptr;
+  // The objects of the example, rows of `columns` numbers (boxes.h) in pixels of its file, for
+  // transforms that look where objects are; with `origin`.
+  std::span<const float> objects = {};
+  int64_t columns = 0;
 
   void Moves(const PointMap& by) const {
     if (origin) origin->Moves(by);

@@ -29,6 +29,8 @@ class Transform {
   virtual ~Transform() = default;
   // Whether random numbers are drawn.
   virtual bool draws() const = 0;
+  // Whether it looks where the objects of an example are (ImagePart::objects).
+  virtual bool reads_objects() const { return false; }
   // Merges this step into a crop-resize, drawing what Apply would. Returns false, changing and
   // drawing nothing, if Apply must be called instead.
   virtual bool Fold(CropResize* /*crop*/, RandomStream* /*random*/) const { return false; }
@@ -72,6 +74,7 @@ std::vector<TransformEntry> ColourTransforms();   // brightness, contrast, satur
 std::vector<TransformEntry> NoiseTransforms();    // gaussian_noise
 std::vector<TransformEntry> AugmentTransforms();  // trivial_augment, rand_augment
 std::vector<TransformEntry> ErasingTransforms();  // random_erasing
+std::vector<TransformEntry> ObjectTransforms();   // iou_crop, zoom_out
 
 // Two numbers, minimum and maximum, within low .. high; a single number a means `one`(a). Throws
 // kConfig naming owner and parameter.

@@ -17,6 +17,15 @@ inline constexpr double kLeastSeenPart = 0.25, kLeastBoxSide = 1;
 
 // Throws kConfig unless the shape of a field of boxes is [most, columns] of at least kBoxColumns.
 MXTRAIN_API void CheckBoxSpec(const FieldSpec& spec);
+// What is still seen of an object: the smallest box with upright sides around it, in pixels of the
+// image as it is now.
+struct SeenBox {
+  Point low, high;
+  bool enough;  // whether something is to be learnt of it
+};
+// Nothing of an object that is not seen at all, or has no area.
+std::optional<SeenBox> SeenOf(const BoxRow& box, const ImageOrigin& origin);
+
 // Moves the boxes of an example, `values` as in FieldValue, and writes them to the row `to` of
 // `shape`, [at least as many as the field's most, kBoxColumns]: the smallest box with upright sides
 // around what of the box the image still shows. An object of which nothing is seen, or without an

@@ -106,6 +106,9 @@ class ExampleLoader {
   };
   ImageField DataImage(size_t data_field, ImageOrigin* origin) const;
   ImageField TargetImage(size_t label_field) const;
+  // What a chain knows of an image; `objects`: the numbers of the field of boxes.
+  ImagePart PartOf(const ImageField& field, std::span<const float> objects) const;
+  void CheckReadersOfObjects() const;
   bool WritesPixels(size_t data_field) const;
   int64_t RowBytes(size_t data_field) const;
   Place DataPlace(size_t data_field, int64_t row, const BatchPointers& to) const;
@@ -142,6 +145,7 @@ class ExampleLoader {
   std::unique_ptr<const Augmenter> unscaled_;   // the same without normalization; null: no targets
   size_t first_image_ = 0;                      // of the data fields, if there are images
   bool tells_origins_ = false;                  // those of the first images are asked for
+  std::optional<size_t> box_field_;             // the first of the labels that is boxes
   std::vector<TShape> data_shapes_, label_shapes_;
   bool cheap_ = false;
   std::unique_ptr<ExampleCache> cache_;
