@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/commands/check_data.h"
+#include "app/commands/check_texts.h"
 #include "app/commands/command_list.h"
 #include "app/commands/label_trial.h"
 #include "app/commands/learning_rates.h"
@@ -213,7 +214,8 @@ class Check final : public Command {
       set.facts = ScanImages(*set.source, Stopped, [&progress] { progress.Add(1); });
     }
     for (const DataFindings& found :
-         {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped)}) {
+         {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped),
+          CheckTexts(sets[0], sets[1])}) {
       for (const std::string& text : found.findings) findings->Add(LogLevel::kWarning, text);
       notes.insert(notes.end(), found.notes.begin(), found.notes.end());
     }

@@ -347,7 +347,7 @@ class Eval final : public Command {
       return source;
     }
     root_ = io::RootOf({{"path", data_}});
-    const io::RecognizedSource found = io::RecognizeSource(data_, spec.source);
+    const io::RecognizedSource found = spec.Recognize(data_);
     if (spec.IsTable() && !fs::is_directory(data_))
       return io::MakeSource(spec.source, spec.TableParams(data_, /*with_labels=*/true));
     return io::MakeSource(found.kind->name, spec.ParamsOfOther(found, model.info.class_names,

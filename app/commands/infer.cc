@@ -370,8 +370,8 @@ class Infer final : public Command {
   // Data of a kind that its files tell, such as those of MNIST; null for images, and lists of them.
   std::shared_ptr<const io::Source> OpenExamples(const session::PipelineSpec& spec) const {
     if (inputs_.size() != 1) return nullptr;
-    const io::RecognizedSource found = io::RecognizeSource(inputs_[0], spec.source);
-    if (!found.kind || !found.recognition.certain) return nullptr;
+    const io::RecognizedSource found = spec.Recognize(inputs_[0]);
+    if (!found.kind || !(found.recognition.certain || !spec.EncoderText().empty())) return nullptr;
     std::shared_ptr<const io::Source> source =
         io::MakeSource(found.kind->name, spec.ParamsOfOther(found, {}, /*with_labels=*/false));
     const bool of_files = source->size() > 0 && !source->FileOf(0).empty();

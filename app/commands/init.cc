@@ -57,7 +57,8 @@ class Init final : public Command {
             "folder", &folder_,
             "folder with one sub-folder of images per class, or with such folders in train/, "
             "val/ and test/ (used only by eval), or named alike: Training, seg_test; images with "
-            "masks or boxes; a text file, or a folder of them")
+            "masks or boxes; a text file, or a folder of them; a table or JSON lines of texts with "
+            "a label each")
         .Required()
         .Takes("FOLDER");
     arguments
@@ -232,11 +233,11 @@ class Init final : public Command {
 
   // The recipe of the first task whose data lies in the folder.
   std::unique_ptr<tasks::Recipe> Look(console::Console& console) {
-    const bool file = fs::is_regular_file(folder_) && LinesFor(folder_).empty();
+    const bool file = fs::is_regular_file(folder_);
     if (!fs::is_directory(folder_) && !file) {
       const std::string guess = config::DidYouMeanFile(folder_);
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
-            fs::exists(folder_) ? "is not a folder" + LinesFor(folder_)
+            fs::exists(folder_) ? "is not a folder"
             : guess.empty()
                 ? "does not exist; give a folder with one sub-folder of images per class"
                 : "does not exist" + guess);
@@ -260,7 +261,13 @@ class Init final : public Command {
         if (std::unique_ptr<tasks::Recipe> recipe = kind.recognize(request)) return recipe;
       }
     }
-    if (file) Throw(ErrorKind::kFileSystem, "{} is not a folder, and no text file (.txt)", folder_);
+    if (file) {
+      const std::string lines = LinesFor(folder_);
+      Throw(ErrorKind::kFileSystem, "{} is not a folder{}", folder_,
+            lines.empty() ? ", and no text file (.txt), nor a table (.tsv, .csv) or JSON lines "
+                            "(.jsonl) of texts with a label each"
+                          : lines);
+    }
     Throw(ErrorKind::kData,
           "{} contains no folders; put the images of each class into a folder named after the "
           "class: {}/cat, {}/dog{}",

@@ -15,6 +15,7 @@
 #include "mxtrain/onnx/export.h"
 #include "mxtrain/onnx/model_file.h"
 #include "mxtrain/onnx/preprocessing.h"
+#include "mxtrain/text/text_encoder.h"
 #include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::commands {
@@ -138,6 +139,17 @@ std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec
   return text;
 }
 
+std::string PreprocessingOfTexts(const Model& model, const session::PipelineSpec& spec) {
+  const text::TextEncoder encoder = text::TextEncoder::FromText(spec.EncoderText(), model.file);
+  const InputInfo& input = model.info.inputs[0];
+  return format(
+      "'{}' [N, {}]: ids of texts as numbers, {}{}{}, cut, or padded at the end with {}; "
+      "`text_encoder` in the metadata holds the tokenizer",
+      input.name, input.shape.ndim() > 0 ? input.shape[0] : 1, encoder.Describe(),
+      encoder.options().lowercase ? ", in small letters" : "",
+      encoder.options().split_punctuation ? ", punctuation marks apart" : "", encoder.padding());
+}
+
 }  // namespace
 
 std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model, int64_t batch) {
@@ -154,6 +166,8 @@ std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model, int64_t batch) 
 std::string PreprocessingText(const Model& model) {
   const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
   if (spec.NeedsTable()) return PreprocessingOfTable(model, spec);
+  if (!spec.EncoderText().empty() && !model.info.inputs.empty())
+    return PreprocessingOfTexts(model, spec);
   std::string text;
   for (const io::TransformSpec& transform : spec.transforms) {
     if (transform.name == "normalize") continue;
@@ -210,6 +224,8 @@ std::string OnnxExport::Write(const Model& model, int64_t batch, const OperatorR
   request.metadata["classes"] = report::JsonText(model.info.class_names);
   if (!model.info.pipeline.empty()) {
     request.metadata["pipeline"] = model.info.pipeline;
+    const std::string encoder = session::PipelineSpec::FromJson(model.info.pipeline).EncoderText();
+    if (!encoder.empty()) request.metadata["text_encoder"] = encoder;
     request.metadata["preprocessing"] =
         with_preprocessing_ ? "in the model, which takes RGB pixels, uint8 [N, height, width, "
                               "channels], upright (EXIF orientation applied)"

@@ -49,7 +49,8 @@ struct Net {
 };
 
 // The value of a name that is neither in `vars` nor a parameter: "classes", the number of classes
-// in the data. Called only if the net uses it; returns nothing if it is unknown.
+// in the data, and "tokens", that of the ids of texts. Called only if the net uses it; returns
+// nothing if it is unknown.
 using BuiltinValues = std::function<std::optional<int64_t>(std::string_view name)>;
 
 // Errors go to `diagnostics`; the result is meaningful only if there are none. An invalid layer is

@@ -30,9 +30,12 @@ Names Expansion::NamesOf(int scope) const {
     for (const auto& [name, value] : ScopeAt(scope).constants) known.push_back(name);
     for (const auto& [name, value] : net_.scopes[0].constants) known.push_back(name);
     known.push_back("classes");
+    known.push_back("tokens");
     return known;
   };
   names.without_value = [](std::string_view name) -> std::string {
+    if (name == "tokens")
+      return "the training data provide 'tokens', the number of their ids, if they are texts";
     if (name != "classes") return "";
     return "the training data provide 'classes' if they name their classes: folders of images, "
            "lists, labels that are words; integer labels do not: write the number, such as "

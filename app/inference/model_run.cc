@@ -70,6 +70,7 @@ class UnlabelledSource final : public io::Source {
   }
   std::string Name(int64_t index) const override { return source_->Name(index); }
   std::string FileOf(int64_t index) const override { return source_->FileOf(index); }
+  std::string TextOf(int64_t index) const override { return source_->TextOf(index); }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
   const std::vector<std::string>& class_names() const override { return no_names_; }
 

@@ -76,9 +76,7 @@ std::optional<int64_t> DataSets::CountClasses() {
     if (const auto labels = LabelParams(c, config().net.inputs))
       classes = Make(c, *labels)->num_classes();
   } else if (TakesLengthOfNet(c)) {
-    // The net that says how long examples are is built with this number: they are opened anew.
-    RequirePath(c);
-    classes = Make(c, ParamsOf(false))->num_classes();
+    classes = BeforeNet()->num_classes();
   } else if (kind && kind->num_classes > 0 && !std::filesystem::exists(c.path())) {
     classes = kind->num_classes;  // `plan` needs no data
   } else {
@@ -86,6 +84,21 @@ std::optional<int64_t> DataSets::CountClasses() {
     classes = static_cast<int64_t>(class_names_.size());
   }
   return classes > 0 ? std::optional(classes) : std::nullopt;
+}
+
+std::optional<int64_t> DataSets::CountTokens() {
+  const int64_t tokens = TakesLengthOfNet(config().data.train) ? BeforeNet()->num_tokens()
+                         : Open(false)                         ? training_->num_tokens()
+                                                               : 0;
+  return tokens > 0 ? std::optional(tokens) : std::nullopt;
+}
+
+// The net that says how long examples are is built with their numbers of classes and tokens: they
+// are opened anew.
+std::shared_ptr<const io::Source> DataSets::BeforeNet() const {
+  if (training_) return training_;
+  RequirePath(config().data.train);
+  return Make(config().data.train, ParamsOf(false));
 }
 
 // Checkpoints of older versions do not name how validation data was drawn.

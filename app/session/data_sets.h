@@ -30,6 +30,9 @@ class DataSets {
   // The value of ${classes}, for a net that is not built yet: those of a table are the classes of
   // its first label of words. Nothing if the training set, which must exist, names none.
   std::optional<int64_t> CountClasses();
+  // The value of ${tokens}: the number of ids that texts have (io::Source::num_tokens). Nothing if
+  // the training set, which must exist, holds none.
+  std::optional<int64_t> CountTokens();
 
   // Data for a model that exists, resumed or evaluated: how its validation data was drawn, and what
   // was found in its training data (SourceKind::carried), as its pipeline says. Before Open.
@@ -46,6 +49,7 @@ class DataSets {
  private:
   const config::Config& config() const { return session_.config(); }
   std::shared_ptr<const io::Source> Make(const config::SourceConfig& c, const Kwargs& params) const;
+  std::shared_ptr<const io::Source> BeforeNet() const;
   config::Place PlaceOfError(const config::SourceConfig& c, const std::string& what) const;
   void RequirePath(const config::SourceConfig& c) const;
   void CheckColumns(const config::SourceConfig& c) const;

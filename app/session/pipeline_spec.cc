@@ -141,6 +141,14 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
   return kwargs;
 }
 
+io::RecognizedSource PipelineSpec::Recognize(const std::string& path) const {
+  io::RecognizedSource found = io::RecognizeSource(path, source);
+  if (EncoderText().empty() || (found.kind && found.recognition.certain)) return found;
+  found.kind = io::Sources().Find(source);
+  found.recognition = {false, {{"path", path == "-" ? "/dev/stdin" : path}}};
+  return found;
+}
+
 // Targets lie beside other data as beside the run's own: ../masks.
 std::string PipelineSpec::TargetsBeside(const std::string& targets, const Kwargs& other) const {
   const auto path_of = [](const Kwargs& params) {
@@ -202,11 +210,19 @@ PipelineSpec PipelineSpec::OfInputs(const std::vector<InputInfo>& inputs) const 
   return named ? spec : *this;
 }
 
-std::string PipelineSpec::TokenizerText() const {
+std::string PipelineSpec::TextOf(std::string_view parameter) const {
   for (const auto& [key, text] : source_params) {
-    if (key == "tokenizer_text") return text;
+    if (key == parameter) return text;
   }
   return "";
+}
+
+std::string PipelineSpec::TokenizerText() const {
+  return TextOf("tokenizer_text");
+}
+
+std::string PipelineSpec::EncoderText() const {
+  return TextOf("encoder_text");
 }
 
 bool PipelineSpec::NamesData() const {

@@ -47,6 +47,9 @@ struct PipelineSpec {
   // how, with the model's classes.
   Kwargs ParamsOfOther(const io::RecognizedSource& other, const std::vector<std::string>& classes,
                        bool with_labels) const;
+  // What a path holds (io::RecognizeSource). To a model of texts any file is texts, unless it is
+  // certainly something else.
+  io::RecognizedSource Recognize(const std::string& path) const;
   // The folder of targets of other data, which lies beside it as that of the run, `targets`, beside
   // the run's data. Throws kUsage if there is none.
   std::string TargetsBeside(const std::string& targets, const Kwargs& other) const;
@@ -62,6 +65,8 @@ struct PipelineSpec {
   PipelineSpec OfArrays() const;
   // The tokenizer of a model that was trained on text (Tokenizer::ToText); "" for others.
   std::string TokenizerText() const;
+  // How the texts of a classifier become ids (text::TextEncoder::ToText); "" for others.
+  std::string EncoderText() const;
   // Whether it tells where its data is.
   bool NamesData() const;
   // Whether its data is a part of the source, held out in training.
@@ -73,6 +78,7 @@ struct PipelineSpec {
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData
 
  private:
+  std::string TextOf(std::string_view parameter) const;  // "" if it is not there
   // The values of the parameters that are FIELD=VALUE.
   std::vector<std::string> ValuesOf(const std::string& parameter, const std::string& field) const;
 };

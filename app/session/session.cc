@@ -126,13 +126,14 @@ void Session::CountEpochsFrom(int64_t first_epoch) {
 }
 
 void Session::BuildNet(int64_t resumed_batch) {
-  const auto classes = [this](std::string_view name) -> std::optional<int64_t> {
-    if (name != "classes" || config().data.train.source.empty()) return std::nullopt;
+  const auto counts = [this](std::string_view name) -> std::optional<int64_t> {
+    const bool tokens = name == "tokens";
+    if ((name != "classes" && !tokens) || config().data.train.source.empty()) return std::nullopt;
     if (diagnostics_.num_errors() > 0)
       return 1;  // report those first; any batch size will do to check the net
-    return sets_.CountClasses();
+    return tokens ? sets_.CountTokens() : sets_.CountClasses();
   };
-  net_ = config::BuildNet(config(), runtime_->operators(), classes, &diagnostics_);
+  net_ = config::BuildNet(config(), runtime_->operators(), counts, &diagnostics_);
   diagnostics_.ThrowIfErrors();
   config::MarkTexts(net_.texts, &loaded_.resolved);
   CheckInputOrder(view());

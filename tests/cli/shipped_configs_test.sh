@@ -86,6 +86,9 @@ shipped text/words_lstm_small.yaml "$(train lines.txt)" "$(val lines.txt)"
 shipped text/gpt2_124m.yaml "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json vars.length=16 data.batch_size=2
 expect 0 plan "$source_dir/configs/text/gpt2_355m.yaml" "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json data.batch_size=1
 echo text/gpt2_355m.yaml >>tried
+{ echo label,title,description && for i in $(seq 60); do echo "c$((i % 3)),word$((i % 7)) title,\"some text, number $((i % 11))\""; done; } >texts.csv
+shipped text/bag_of_ngrams.yaml "$(train texts.csv)" "$(val texts.csv)"
+shipped text/cnn.yaml "$(train texts.csv)" "$(val texts.csv)" data.train.text_columns=description data.val.text_columns=description
 shipped regression/smooth_l1.yaml "$(train points.csv)"
 shipped siamese/pairs.yaml "$(train pairs.csv)"
 

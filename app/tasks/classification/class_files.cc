@@ -59,10 +59,13 @@ std::string DecisionsCsv(const ClassReport& report) {
 }
 
 std::string MistakesCsv(const ClassReport& report) {
-  std::string text = "file,true,predicted,score,label_doubtful\n";
+  const bool texts = std::ranges::any_of(
+      report.mistakes(), [](const ClassReport::Mistake& m) { return !m.text.empty(); });
+  std::string text = format("file,true,predicted,score,label_doubtful{}\n", texts ? ",text" : "");
   for (const ClassReport::Mistake& m : report.mistakes()) {
-    text += format("{},{},{},{},{}\n", QuoteCsv(m.example), QuoteCsv(report.Name(m.truth)),
-                   QuoteCsv(report.Name(m.guess)), m.score, report.LabelIsDoubtful(m) ? 1 : 0);
+    text += format("{},{},{},{},{}{}\n", QuoteCsv(m.example), QuoteCsv(report.Name(m.truth)),
+                   QuoteCsv(report.Name(m.guess)), m.score, report.LabelIsDoubtful(m) ? 1 : 0,
+                   texts ? "," + QuoteCsv(m.text) : "");
   }
   return text;
 }

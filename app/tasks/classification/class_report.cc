@@ -7,11 +7,20 @@
 #include "app/tasks/classification/class_files.h"
 #include "app/tasks/prediction.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/text.h"
 
 namespace mxtrain::tasks {
 
 using report::Printable;
 using report::QuoteCsv;
+
+namespace {
+
+std::string TextOf(const Example& example) {
+  return example.source() ? example.source()->TextOf(example.index()) : "";
+}
+
+}  // namespace
 
 void ClassReport::WriteEach(const LineOutput& lines) {
   lines_ = lines;
@@ -42,7 +51,8 @@ void ClassReport::Add(const Examples& examples, const std::vector<NDArray>& outp
     own_confidence_[static_cast<size_t>(truth)] += row[truth];
     verdicts_.push_back({row[guess], guess == truth});
     if (classes == 2) scored_.push_back({row[1], truth == 1});
-    if (guess != truth) AddMistake({row[guess], examples[i].name(), truth, guess}, examples[i]);
+    if (guess != truth)
+      AddMistake({row[guess], examples[i].name(), truth, guess, TextOf(examples[i])}, examples[i]);
   }
 }
 
@@ -172,6 +182,7 @@ std::string ClassReport::Text(int worst, bool several) const {
   const Row macro = MacroMean(), weighted = WeightedMean();
   size_t width = weighted.name.size();
   for (const Row& row : rows) width = std::max(width, Printable(row.name).size());
+  constexpr size_t kMostTextShown = 160;  // bytes
   std::string text = several ? format("\n{}\n", head().name) : "";
   text += format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall",
                  "F1", "examples");
@@ -185,6 +196,7 @@ std::string ClassReport::Text(int worst, bool several) const {
     text += format("  {}: {} predicted as {} ({:.3f}){}\n", Printable(m.example),
                    Printable(Name(m.truth)), Printable(Name(m.guess)), m.score,
                    LabelIsDoubtful(m) ? "; the label may be wrong" : "");
+    if (!m.text.empty()) text += format("    {}\n", Printable(Shortened(m.text, kMostTextShown)));
   }
   return text;
 }
@@ -285,6 +297,7 @@ Json ClassReport::ToJson(int worst) const {
                         {"predicted", Name(m.guess)},
                         {"score", m.score},
                         {"label_doubtful", LabelIsDoubtful(m)}});
+    if (!m.text.empty()) mistakes.back()["text"] = m.text;
   }
   Json thresholds = {{"confidence", confidence}};
   if (!scored_.empty()) thresholds["decision"] = {{"positive", Name(1)}, {"rows", decision}};

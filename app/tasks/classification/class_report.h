@@ -24,7 +24,8 @@ class ClassReport final : public Report {
     float score = 0;  // probability of the predicted class
     std::string example;
     int64_t truth = 0, guess = 0;
-    io::Image image = {};  // of the worst ones, if the net takes images
+    std::string text = {};  // of the example, if it is one
+    io::Image image = {};   // of the worst ones, if the net takes images
   };
 
   // `classes`: names in the order of the label's values; others are numbered.

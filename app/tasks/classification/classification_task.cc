@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One class of several for each example: classification.
+#include <filesystem>
+
 #include "app/tasks/classification/class_folders.h"
 #include "app/tasks/classification/class_labels.h"
 #include "app/tasks/classification/class_predictor.h"
 #include "app/tasks/classification/class_report.h"
 #include "app/tasks/classification/shape_folders.h"
+#include "app/tasks/classification/text_class_recipe.h"
 #include "app/tasks/task_list.h"
 
 namespace mxtrain::tasks {
@@ -52,8 +55,13 @@ MXTRAIN_TASK(classification_task, tasks) {
     const bool one = !head.has_shape() || (head.is_list() && head.has_rows());
     return head.gives_classes() && one ? std::make_unique<ClassificationTask>(head) : nullptr;
   };
-  kind.recognize = RecognizeClassFolders;
+  kind.recognize = [](const RecipeRequest& request) {
+    std::error_code none;
+    return std::filesystem::is_regular_file(request.root, none) ? RecognizeClassTexts(request)
+                                                                : RecognizeClassFolders(request);
+  };
   kind.recognizes_any = true;
+  kind.recognizes_files = true;
   kind.synth = SynthesizeShapes;
   tasks.Add(std::move(kind));
 }

@@ -97,6 +97,9 @@ class Subset final : public Source {
   }
   std::string Name(int64_t index) const override { return source_->Name(At(index)); }
   std::string FileOf(int64_t index) const override { return source_->FileOf(At(index)); }
+  std::string TextOf(int64_t index) const override { return source_->TextOf(At(index)); }
+  bool IsCut(int64_t index) const override { return source_->IsCut(At(index)); }
+  int64_t num_tokens() const override { return source_->num_tokens(); }
   std::optional<int> ClassOf(int64_t index) const override { return source_->ClassOf(At(index)); }
   const std::vector<std::string>& class_names() const override { return source_->class_names(); }
 

@@ -100,6 +100,12 @@ class MXTRAIN_API Source {
   // In the order of the label's values; empty without classes.
   virtual const std::vector<std::string>& class_names() const = 0;
   int num_classes() const { return static_cast<int>(class_names().size()); }
+  // The text that an example is; empty for others.
+  virtual std::string TextOf(int64_t /*index*/) const { return ""; }
+  // Whether Read gives only the beginning of the example's text.
+  virtual bool IsCut(int64_t /*index*/) const { return false; }
+  // Of texts: the number of ids that an example may hold, which an embedding has as rows; else 0.
+  virtual int64_t num_tokens() const { return 0; }
 
   // What was inferred from the data rather than given, as parameters: with them a source of the
   // same kind reads other data the same way.

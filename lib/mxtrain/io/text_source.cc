@@ -134,6 +134,7 @@ class TextSource final : public Source {
   }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
   const std::vector<std::string>& class_names() const override { return names_; }
+  int64_t num_tokens() const override { return std::ssize(names_); }
 
  private:
   // As text, which a name of a class must be; an id that no token has is named by its number.

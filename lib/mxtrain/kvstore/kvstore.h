@@ -138,6 +138,7 @@ class MXTRAIN_API OptimizerUpdater {
     Multipliers multipliers;
     int64_t first_step = 0;  // the steps before did not update it
     bool updated = true;     // false: elsewhere; it has no states, and is not passed to Update
+    bool by_rows = false;    // only the rows of SetRows are updated; one device
   };
   // May be destroyed at any time; what was pushed keeps what it needs.
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys,
@@ -152,6 +153,9 @@ class MXTRAIN_API OptimizerUpdater {
   // Divides the step's gradients by the loss scale, or skips the step, and computes the next step's
   // scale. After BeginStep, before ClipGlobalNorm.
   void TakeOutScale(std::span<const KVStore::KeySums> keys, LossScale* scale);
+  // Of a key by rows, before each Update: the rows that its gradient is of; the update clears them
+  // there. The array keeps its numbers until then.
+  void SetRows(int key, NDArray rows) { rows_read_[key] = std::move(rows); }
   // KVStore::Updater for keys on one device. `slot`: which of several arrays `received` is, of a
   // store that receives gradients of a key in one for each rank.
   void Update(std::span<const KVStore::KeyUpdate> keys, int slot = 0);
@@ -193,14 +197,17 @@ class MXTRAIN_API OptimizerUpdater {
   bool GoTogether(const Device& device, std::span<const KVStore::KeyUpdate> keys) const;
   void UpdateTogether(Device& device, std::span<const KVStore::KeyUpdate> keys);
   void UpdateOne(Device& device, const KVStore::KeyUpdate& key, size_t slot);
+  void UpdateRows(Device& device, const KVStore::KeyUpdate& key);
   std::vector<Device> devices_;
   StagedArray all_scalars_;
   struct Scalars {
     std::vector<float> values;
     void Clear() { values.clear(); }
   };
-  Recycler<Scalars> step_scalars_;  // being copied to all_scalars_
-  std::vector<NDArray> arrays_;     // arguments of the current call
+  Recycler<Scalars> step_scalars_;                            // being copied to all_scalars_
+  std::vector<NDArray> arrays_;                               // arguments of the current call
+  std::map<int, NDArray> rows_read_;                          // by key
+  std::map<int, std::vector<PreparedCall>> updates_of_rows_;  // one for each array of rows
   double rescale_grad_;
 };
 

@@ -139,7 +139,13 @@ void OptimizerUpdater::Update(std::span<const KVStore::KeyUpdate> keys, int slot
   if (keys.empty()) return;
   Device& device = DeviceOf(keys[0].local);
   if (GoTogether(device, keys)) return UpdateTogether(device, keys);
-  for (const KVStore::KeyUpdate& key : keys) UpdateOne(device, key, static_cast<size_t>(slot));
+  for (const KVStore::KeyUpdate& key : keys) {
+    if (keys_[static_cast<size_t>(key.key)].by_rows) {
+      UpdateRows(device, key);
+    } else {
+      UpdateOne(device, key, static_cast<size_t>(slot));
+    }
+  }
 }
 
 // All keys, since each has its row of scalars.
@@ -187,6 +193,25 @@ void OptimizerUpdater::UpdateOne(Device& device, const KVStore::KeyUpdate& key, 
                    OpReqType::kWriteInplace, optimizer_->UpdateParams(), device.states[k]);
   }
   update->Push(key.priority);
+}
+
+// The arrays of batches come again, a few of them in turn.
+void OptimizerUpdater::UpdateRows(Device& device, const KVStore::KeyUpdate& key) {
+  constexpr size_t kMostCalls = 64;
+  const auto k = static_cast<size_t>(key.key);
+  const NDArray in[] = {key.local, key.received, rows_read_.at(key.key), device.rows[k]};
+  std::vector<PreparedCall>& calls = updates_of_rows_[key.key];
+  auto call = std::ranges::find_if(calls, [&](const PreparedCall& own) { return own.Takes(in); });
+  if (call == calls.end()) {
+    if (calls.size() == kMostCalls) calls.clear();
+    const NDArray out[] = {key.local, key.received};
+    Kwargs params = optimizer_->UpdateParams();
+    params.emplace_back("rows", "True");
+    calls.emplace_back(optimizer_->UpdateOperator(), in, out, OpReqType::kWriteInplace, params,
+                       device.states[k]);
+    call = calls.end() - 1;
+  }
+  call->Push(key.priority);
 }
 
 std::map<std::string, NDArray> OptimizerUpdater::StatesOn(int device) const {

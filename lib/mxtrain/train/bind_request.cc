@@ -6,6 +6,7 @@
 #include <string>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/train/internal/rows_read.h"
 
 namespace mxtrain {
 
@@ -41,6 +42,10 @@ Executor::BindRequest TrainingRequest(const BindOptions& options, const Symbol& 
       continue;
     request.grad_req[name] =
         options.grad_accum > 1 ? executor::GradReq::kAdd : executor::GradReq::kWrite;
+  }
+  for (const RowsRead& rows : FindRowsRead(options, net, arrays)) {
+    const auto own = request.grad_req.find(rows.parameter);
+    if (own != request.grad_req.end()) own->second = executor::GradReq::kAdd;
   }
   return request;
 }

@@ -94,6 +94,7 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
 void BoundNet::Bind(const DataIter& train, DataIter* val) {
   const Symbol net = OnBatchesOf(train, runtime_.operators(), net_.symbol);
   const std::vector<DataDesc> arrays = ArraysOf(train);
+  rows_read_ = FindRowsRead(options_, net, arrays);
   const int workers = static_cast<int>(options_.workers.size());
   for (int w = 0; w < workers; ++w) {
     const Executor::BindRequest request = TrainingRequest(options_, net, arrays, w);

@@ -128,10 +128,29 @@ std::vector<OptimizerUpdater::Key> ParameterUpdates::AddKeys(const BoundNet& net
     const std::span<const NDArray> kept = kvstore_->Values(key);
     keys[k].weights.assign(kept.begin(), kept.end());
   }
+  AddRowsRead(net, &keys);
   sums_of_.resize(learned_.size());
   if (options_.SumsOverDevices())
     kvstore_->SetBuckets(KeysByBucket(net.first().graph(), options_.bucket_bytes, keys));
   return keys;
+}
+
+// From here on their gradients are zero between steps.
+void ParameterUpdates::AddRowsRead(const BoundNet& net, std::vector<OptimizerUpdater::Key>* keys) {
+  for (const RowsRead& rows : net.rows_read()) {
+    const auto learned = std::ranges::find(learned_, rows.parameter, &Learned::name);
+    if (learned == learned_.end()) continue;
+    if (options_.group) {
+      Throw(ErrorKind::kConfig,
+            "'{}': sparse_grad = True: gradients are summed over processes, of all rows; leave the "
+            "parameter out",
+            rows.parameter);
+    }
+    const auto key = learned - learned_.begin();
+    (*keys)[static_cast<size_t>(key)].by_rows = true;
+    rows_read_.push_back({static_cast<int>(key), rows.input});
+    learned->grads[0].Fill(0);
+  }
 }
 
 void ParameterUpdates::MakeAverage(const BoundNet& net) {
@@ -165,8 +184,9 @@ int ParameterUpdates::PriorityOf(int key) const {
 }
 
 // The last layers' gradients are ready first.
-void ParameterUpdates::Push(int64_t step, double lr) {
+void ParameterUpdates::Push(int64_t step, double lr, const DataBatch& batch) {
   if (!rounds()) updater_->BeginStep(step, lr);
+  for (const auto& [key, input] : rows_read_) updater_->SetRows(key, batch.data[input]);
   const int keys = static_cast<int>(learned_.size());
   for (int k = keys; k-- > 0;)
     sums_of_[k] = {k, kvstore_->Sum(k, learned_[k].grads, PriorityOf(k)), PriorityOf(k)};

@@ -181,7 +181,7 @@ void Trainer::Impl::Step(const DataBatch& batch) {
   net->Step(batch);
   if (shown) watch->EndBatch();
   const bool whole = ++batches_of_step == options.grad_accum;
-  if (whole) updates->Push(step, LearningRate(progress.Position()));
+  if (whole) updates->Push(step, LearningRate(progress.Position()), batch);
   if (whole && watch) watch->EndStep(step + 1);
   batches->End(batch, *net, *updates, whole, step);
   push_seconds += RunClock::SecondsSince(begin);

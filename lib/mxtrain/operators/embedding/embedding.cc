@@ -6,13 +6,6 @@
 
 namespace mxtrain {
 
-void EmbeddingProperty::Check() {
-  if (param_.sparse_grad) {
-    Throw(ErrorKind::kConfig,
-          "Embedding: sparse_grad = True: gradients are dense here; leave the parameter out");
-  }
-}
-
 bool EmbeddingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                    std::vector<TShape>*) const {
   TShape &data = (*in)[kData], &weight = (*in)[kWeight], &output = (*out)[0];

@@ -18,7 +18,11 @@ struct EmbeddingParam : Parameter<EmbeddingParam> {
     f.Add("dtype", &P::dtype)
         .Default(DType::kFloat32)
         .Help("type of the weight, unless that is known otherwise");
-    f.Add("sparse_grad", &P::sparse_grad).Default(false).Help("not available: gradients are dense");
+    f.Add("sparse_grad", &P::sparse_grad)
+        .Default(false)
+        .Help(
+            "training updates only the rows that the batch reads: momentum, moments and weight "
+            "decay of the others wait");
   }
 };
 
@@ -39,9 +43,6 @@ class EmbeddingProperty final : public PropertyWithParam<EmbeddingParam> {
     return {out_grad[0], in_data[kData]};
   }
   bool HasGradient(int argument) const override { return argument == kWeight; }
-
- protected:
-  void Check() override;
 };
 
 }  // namespace mxtrain

@@ -7,6 +7,15 @@
 namespace mxtrain::optimizer_update {
 namespace {
 
+bool TakesRows(std::string_view name) {
+  bool takes = false;
+  ForEachRule([&](auto tag) {
+    using Rule = typename decltype(tag)::template Rule<float>;
+    takes = takes || (name == Rule::kName && !kHasRatio<Rule>);
+  });
+  return takes;
+}
+
 template <typename P>
 class UpdateProperty final : public PropertyWithParam<P> {
  public:
@@ -21,10 +30,14 @@ class UpdateProperty final : public PropertyWithParam<P> {
   std::vector<std::string> ListArguments() const override {
     std::vector<std::string> names = OfEachWeight({"weight"});
     for (const std::string& grad : OfEachWeight({"grad"})) names.push_back(grad);
+    if (this->param_.rows) names.push_back("rows");
     names.push_back("scalars");
     return names;
   }
-  std::vector<std::string> ListOutputs() const override { return OfEachWeight({"output"}); }
+  std::vector<std::string> ListOutputs() const override {
+    if (this->param_.rows) return {"output", "cleared"};
+    return OfEachWeight({"output"});
+  }
   std::vector<std::string> ListAuxiliaryStates() const override { return OfEachWeight(states_); }
   bool HasGradient(int) const override { return false; }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>&, const std::vector<int>&,
@@ -33,7 +46,7 @@ class UpdateProperty final : public PropertyWithParam<P> {
   }
   std::vector<InplacePair> ForwardInplaceOption() const override {
     std::vector<InplacePair> pairs;
-    for (int n = 0; n < this->param_.num_weights; ++n) pairs.push_back({n, n});
+    for (int n = 0; n < this->NumOutputs(); ++n) pairs.push_back({n, n});
     return pairs;
   }
 
@@ -41,7 +54,8 @@ class UpdateProperty final : public PropertyWithParam<P> {
                   std::vector<TShape>* aux) const override {
     const std::vector<std::string> in_names = ListArguments(), out_names = ListOutputs(),
                                    aux_names = ListAuxiliaryStates();
-    const size_t num_weights = out->size(), num_states = states_.size();
+    const auto num_weights = static_cast<size_t>(this->param_.num_weights);
+    const size_t num_states = states_.size();
     bool known = true;
     for (size_t n = 0; n < num_weights; ++n) {
       TShape weight = (*in)[n];
@@ -58,18 +72,36 @@ class UpdateProperty final : public PropertyWithParam<P> {
                                       : TShape{static_cast<int64_t>(num_weights), kNumScalars};
     UnifyShape(in->back(), &scalars, name_, "scalars");
     in->back() = scalars;
-    return known;
+    if (!this->param_.rows) return known;
+    if ((*in)[0].ndim() == 0)
+      Throw(ErrorKind::kConfig, "{}: rows = True: the weight has no rows", name_);
+    UnifyShape((*in)[0], &(*out)[1], name_, "cleared");
+    (*out)[1] = (*in)[0];
+    return known && (*in)[kRows].known();
   }
 
-  // `scalars` is float32 for any type of the weights, which have one type.
+  // `scalars` is float32 for any type of the weights, which have one type; rows have their own.
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,
                  std::vector<DType>* aux) const override {
     UnifyType(DType::kFloat32, &in->back(), name_, "scalars");
-    std::vector<DType> arrays(in->begin(), in->end() - 1);
+    const auto count = 2 * this->param_.num_weights;
+    std::vector<DType> arrays(in->begin(), in->begin() + count);
     const bool known = OperatorProperty::InferType(&arrays, out, aux);
-    *in = std::move(arrays);
-    in->push_back(DType::kFloat32);
-    return known;
+    std::copy(arrays.begin(), arrays.end(), in->begin());
+    return known && std::find(in->begin(), in->end(), DType::kUnknown) == in->end();
+  }
+
+ protected:
+  void Check() override {
+    if (!this->param_.rows) return;
+    if (this->param_.num_weights > 1) {
+      Throw(ErrorKind::kConfig, "{}: rows = True: num_weights = {}: only one weight is updated so",
+            name_, this->param_.num_weights);
+    }
+    if (!TakesRows(name_)) {
+      Throw(ErrorKind::kConfig, "{}: rows = True: this update measures more than a row at a time",
+            name_);
+    }
   }
 
  private:

@@ -12,6 +12,14 @@
 // output0, output1, ...; auxiliary states: those of weight 0 (mean0, var0), then those of weight 1,
 // and so on. The result has the same bits as N separate updates.
 //
+// With rows, the step is one of the rows of axis 0 that the array `rows` names, each once however
+// often it is there; an index out of range becomes the nearest row. The other rows, and their
+// states, keep their bits: with momentum, moments or weight decay that differs from a step with
+// zero gradients. Arguments: weight, grad, rows (of any shape), scalars; outputs: output, and
+// cleared, the gradient with zeros in these rows, so that the next one can be added up in it. One
+// weight at a time; not for lamb and lars, whose norms are of the whole array, nor for
+// group_adagrad.
+//
 // A factor of exactly 0 skips the step: weight and states keep their bits, whatever the gradient
 // holds (inf, NaN).
 //
@@ -83,12 +91,15 @@
 
 namespace mxtrain::optimizer_update {
 
+inline constexpr size_t kRows = 2;  // the argument `rows`, behind one weight and its gradient
+
 enum Scalar { kLr, kWeightDecay, kRescale, kCorrection, kNumScalars };
 
 // Parameters of every rule.
 struct CommonParam {
   double clip_gradient = -1;
   int num_weights = 1;
+  bool rows = false;
   template <typename P>
   static void DeclareCommon(Fields<P>& f) {
     f.Add("clip_gradient", &P::clip_gradient)
@@ -98,6 +109,9 @@ struct CommonParam {
         .Default(1)
         .Range(1, kMostArguments)
         .Help("number of weights updated together");
+    f.Add("rows", &P::rows)
+        .Default(false)
+        .Help("update only the rows that an argument of this name lists, and clear their gradient");
   }
 };
 

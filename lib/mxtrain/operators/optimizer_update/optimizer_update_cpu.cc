@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "mxtrain/base/math.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/identity.h"
+#include "mxtrain/operator/number_reader.h"
 #include "mxtrain/operators/optimizer_update/update_plan.h"
 
 namespace mxtrain::optimizer_update {
@@ -32,15 +34,18 @@ template <template <typename> class Rule>
 class Update final : public Operator {
  public:
   using Param = typename Rule<float>::Param;
-  Update(const Param& param, int64_t longest) : param_(param) {
+  Update(const Param& param, int64_t longest, int64_t rows, int64_t listed) : param_(param) {
     if constexpr (kHasRatio<Rule<float>>)
       block_sums_.resize(static_cast<size_t>(BlocksOf(longest)));
+    seen_.resize(static_cast<size_t>(rows));
+    rows_.reserve(static_cast<size_t>(std::min(rows, listed)));
   }
 
   void Forward(const ForwardArgs& args) override {
     SwitchFloating(args.in_data[0].type, "an optimizer", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
+      if (param_.rows) return UpdateRows<T>(args);
       for (size_t n = 0; n < args.out_data.size(); ++n) {
         const Rule<C> rule(
             StepOf<C>(args.in_data.back().dptr<float>() + n * kNumScalars, param_.clip_gradient),
@@ -75,6 +80,56 @@ class Update final : public Operator {
     });
   }
 
+  template <typename T>
+  void UpdateRows(const ForwardArgs& args) {
+    using R = Rule<ComputeOf<T>>;
+    const TBlob &weight = args.in_data[0], &cleared = args.out_data[1];
+    const int64_t count = weight.shape[0], width = weight.Size() / std::max<int64_t>(1, count);
+    if (args.req[0] == OpReqType::kAddTo || args.req[1] == OpReqType::kAddTo)
+      Throw(ErrorKind::kConfig, "{}: rows = True: the result cannot be added to an array",
+            R::kName);
+    if (args.req[0] == OpReqType::kNullOp || args.req[1] == OpReqType::kNullOp) return;
+    CopyBlob(args.ctx.run_ctx, args.req[0], weight, args.out_data[0]);  // nothing, in place
+    CopyBlob(args.ctx.run_ctx, args.req[1], args.in_data[1], cleared);
+    FindRows(args.in_data[kRows], count);
+    const R rule(StepOf<ComputeOf<T>>(args.in_data.back().dptr<float>(), param_.clip_gradient),
+                 param_);
+    const Arrays<T> arrays =
+        ArraysOf<T>(Places(0, 1, kStatesOf<R>), args.in_data, args.out_data, args.aux_states);
+    ParallelFor(std::ssize(rows_),
+                std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, width)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t r = begin; r < end; ++r) {
+                    const int64_t first = rows_[static_cast<size_t>(r)] * width;
+                    if (!rule.Skipped()) UpdateRange(rule, first, first + width, arrays);
+                    std::fill_n(cleared.dptr<T>() + first, width, T(0));
+                  }
+                });
+  }
+
+  template <typename R, typename T>
+  static void UpdateRange(const R& rule, int64_t begin, int64_t end, const Arrays<T>& arrays) {
+    if constexpr (std::is_same_v<T, float>) {
+      WriteLoop(begin, end, rule, arrays);
+    } else {
+      Loop<true, false>(begin, end, rule, arrays);
+    }
+  }
+
+  // Each row once, in the order in which they come first.
+  void FindRows(const TBlob& listed, int64_t count) {
+    if (++turn_ == 0) {
+      std::fill(seen_.begin(), seen_.end(), 0);
+      turn_ = 1;
+    }
+    const NumberReader numbers(listed);
+    rows_.clear();
+    for (int64_t i = 0; i < listed.Size() && count > 0; ++i) {
+      const int64_t row = std::clamp<int64_t>(numbers.Index(i), 0, count - 1);
+      if (std::exchange(seen_[static_cast<size_t>(row)], turn_) != turn_) rows_.push_back(row);
+    }
+  }
+
   // Sums of squares in double, in blocks of fixed size and order: the same for any number of
   // threads.
   template <typename T, typename R>
@@ -97,6 +152,10 @@ class Update final : public Operator {
 
   Param param_;
   std::vector<Squares> block_sums_;  // used by Measure
+  // Used by FindRows: the rows of this call; for each row of the weight the last call that had it.
+  std::vector<int64_t> rows_;
+  std::vector<uint32_t> seen_;
+  uint32_t turn_ = 0;
 };
 
 }  // namespace
@@ -110,9 +169,13 @@ MXTRAIN_OPERATOR(optimizer_update_cpu, registry) {
          [](const OperatorProperty& property, const PlanRequest& request, Backend&) {
            return MakePlan<Tag::template Rule>(
                property, request,
-               [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
-                 plan->make = [param, longest = *std::max_element(sizes.begin(), sizes.end())] {
-                   return std::make_unique<Update<Tag::template Rule>>(param, longest);
+               [&request](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
+                 const int64_t rows = param.rows ? request.in[0].shape[0] : 0,
+                               listed = param.rows ? request.in[kRows].shape.Size() : 0;
+                 plan->make = [param, longest = *std::max_element(sizes.begin(), sizes.end()), rows,
+                               listed] {
+                   return std::make_unique<Update<Tag::template Rule>>(param, longest, rows,
+                                                                       listed);
                  };
                });
          }});

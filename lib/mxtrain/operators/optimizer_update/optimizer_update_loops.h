@@ -107,15 +107,21 @@ void AddKernels(OperatorRegistry& registry) {
   ForEachRule([&registry](auto tag) {
     using Tag = decltype(tag);
     const char* const op = Tag::template Rule<float>::kName;
-    registry.AddKernel(LastKernel<Device>(op, [](const OperatorProperty& property,
-                                                 const PlanRequest& request, Backend&) {
-      return MakePlan<Tag::template Rule>(
-          property, request, [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
-            using Op = UpdateByTeams<Tag::template Rule, Device>;
-            plan->forward_workspace = Op::WorkspaceBytes(sizes);
-            plan->make = [param] { return std::make_unique<Op>(param); };
-          });
-    }));
+    registry.AddKernel(LastKernel<Device>(
+        op,
+        [](const OperatorProperty& property, const PlanRequest& request,
+           Backend&) -> Expected<Plan, Refusal> {
+          using Param = typename Tag::template Rule<float>::Param;
+          if (static_cast<const PropertyWithParam<Param>&>(property).param().rows)
+            return Refusal{"only the CPU updates rows alone"};
+          return MakePlan<Tag::template Rule>(
+              property, request,
+              [](const auto& param, const std::vector<int64_t>& sizes, Plan* plan) {
+                using Op = UpdateByTeams<Tag::template Rule, Device>;
+                plan->forward_workspace = Op::WorkspaceBytes(sizes);
+                plan->make = [param] { return std::make_unique<Op>(param); };
+              });
+        }));
   });
 }
 

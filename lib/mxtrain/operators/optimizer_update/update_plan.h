@@ -56,7 +56,7 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
   const Param& param = static_cast<const PropertyWithParam<Param>&>(property).param();
   const DType type = request.in[0].type;
   if (!IsFloating(type)) return Refusal{format("no function for {}", NameOf(type))};
-  const size_t num_weights = request.out.size();
+  const auto num_weights = static_cast<size_t>(param.num_weights);
   Plan plan;
   plan.in.resize(request.in.size());
   std::vector<int64_t> stored_sizes;
@@ -64,14 +64,19 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& property, const PlanReq
   for (size_t n = 0; n < num_weights; ++n) {
     const Places at(n, num_weights, kStatesOf<Rule<float>>);
     // Noise belongs to an element, whatever its place in memory.
-    const Layout layout =
-        kHasNoise<Rule<float>> ? Layout() : LayoutOf(at, request, KeepsZeros<Rule<float>>(param));
+    const Layout layout = kHasNoise<Rule<float>> || param.rows
+                              ? Layout()
+                              : LayoutOf(at, request, KeepsZeros<Rule<float>>(param));
     plan.in[at.weight] = plan.in[at.grad] = layout;
     plan.out.push_back(layout);
     plan.aux.insert(plan.aux.end(), at.num_states, layout);
     plan.forward_inplace.push_back({static_cast<int>(n), static_cast<int>(n)});
     stored_sizes.push_back(layout.Bytes(request.in[n].shape, type) / SizeOf(type));
     bytes += static_cast<double>(layout.Bytes(request.in[n].shape, type));
+  }
+  if (param.rows) {
+    plan.out.emplace_back();
+    plan.forward_inplace.push_back({1, 1});
   }
   constexpr double kBytesPerNanosecond = 10;
   plan.cost = (3 + 2 * kStatesOf<Rule<float>>)*bytes / kBytesPerNanosecond;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mxtrain/kvstore/collectives.h"
+#include "mxtrain/train/internal/rows_read.h"
 #include "mxtrain/train/trainer.h"
 
 namespace mxtrain {
@@ -40,6 +41,9 @@ class BoundNet {
   std::map<std::string, NDArray> args() const { return WithTrunk(first().args(), net_.args); }
   std::map<std::string, NDArray> auxs() const { return WithTrunk(first().auxs(), net_.auxs); }
 
+  // Those whose gradients are zero but for the rows that a batch reads.
+  const std::vector<RowsRead>& rows_read() const { return rows_read_; }
+
   // Forward and backward of a batch, each worker on its part.
   void Step(const DataBatch& batch);
 
@@ -65,6 +69,7 @@ class BoundNet {
   const TrainOptions& options_;
   const Part net_;
   std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<RowsRead> rows_read_;
   std::vector<std::vector<NDArray>> sums_;  // for batch norm, of workers; in the order of a step
   std::unique_ptr<Evaluation> evaluation_;
   std::unique_ptr<const InputOrder> input_order_;

@@ -33,8 +33,9 @@ class ParameterUpdates {
   // Before the first batch of a step whose batches add their gradients up.
   void ZeroGradients();
   // After the last batch of step `step` (0 is the first): updates all parameters at this rate.
-  // In dist_async those that hold them do so, at rates of their own.
-  void Push(int64_t step, double lr);
+  // In dist_async those that hold them do so, at rates of their own. `batch`: whose rows were read
+  // (BoundNet::rows_read), if there are such parameters.
+  void Push(int64_t step, double lr, const DataBatch& batch);
   // Of dist_async, else null. A round begins with BeginRound, after `step` steps of each rank;
   // `rate`: by step, which other threads call.
   Rounds* rounds() const { return kvstore_->rounds(); }
@@ -81,6 +82,7 @@ class ParameterUpdates {
   bool WasFrozen(const std::string& parameter) const;
   int PriorityOf(int key) const;
   std::vector<OptimizerUpdater::Key> AddKeys(const BoundNet& net);
+  void AddRowsRead(const BoundNet& net, std::vector<OptimizerUpdater::Key>* keys);
   NDArray FromRank(int rank, const NDArray& own, const NDArray& like, bool keep) const;
   void MakeAverage(const BoundNet& net);
   void MakeLossScale(const BoundNet& net, double rescale_grad);
@@ -92,6 +94,11 @@ class ParameterUpdates {
   std::unique_ptr<OptimizerUpdater> updater_;
   std::function<double(int64_t step)> rate_;  // of a round
   std::vector<Learned> learned_;
+  struct ReadRows {
+    int key = 0;
+    size_t input = 0;  // of the batch
+  };
+  std::vector<ReadRows> rows_read_;
   std::vector<KVStore::KeySums> sums_of_;  // [key]: gradients of this step, summed over workers
   std::unique_ptr<WeightAverage> average_;
   std::optional<LossScale> loss_scale_;  // of training in float16

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxtrain/io/find_text_columns.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/file.h"
+#include "mxtrain/base/json.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/io/internal/plain_text.h"
+#include "mxtrain/io/internal/table_text.h"
+#include "mxtrain/io/internal/text_columns.h"
+
+namespace mxtrain::io {
+namespace {
+
+constexpr size_t kRowsLooked = 1000, kMostTableBytes = size_t{16} << 30;
+constexpr std::string_view kLabelNames[] = {"label",  "class",     "category", "target",
+                                            "intent", "sentiment", "topic",    "labels"};
+
+// The first rows, column by column.
+struct Columns {
+  std::vector<std::string> names;  // of JSON, the keys of the first object
+  std::vector<std::vector<std::string>> cells;
+  size_t rows() const { return cells.empty() ? 0 : cells[0].size(); }
+};
+
+std::string PlainEnding(const std::string& path) {
+  std::filesystem::path name(Lower(path));
+  if (name.extension() == ".gz") name.replace_extension();
+  return name.extension().string();
+}
+
+// What does not look as its name says has no rows from there on.
+Columns TableColumns(const std::string& path, std::string text, bool tabs) {
+  Columns columns;
+  try {
+    TableText(path, std::move(text), tabs ? "tab" : "auto")
+        .ForEachRecord([&](const std::vector<std::string_view>& cells, int64_t) {
+          if (columns.cells.empty()) columns.cells.resize(cells.size());
+          if (columns.rows() == kRowsLooked) return;
+          if (cells.size() != columns.cells.size())
+            Throw(ErrorKind::kData, "{}: rows of different lengths", path);
+          for (size_t c = 0; c < cells.size(); ++c) columns.cells[c].emplace_back(cells[c]);
+        });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+  }
+  return columns;
+}
+
+Columns JsonColumns(std::string_view text) {
+  Columns columns;
+  ForEachLine(text, [&columns](std::string_view line, int64_t) {
+    if (columns.rows() == kRowsLooked) return;
+    const FileJson json = FileJson::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) return;
+    if (columns.names.empty()) {
+      for (const auto& [key, value] : json.items()) columns.names.push_back(key);
+      columns.cells.resize(columns.names.size());
+    }
+    for (size_t c = 0; c < columns.names.size(); ++c) {
+      const auto found = json.find(columns.names[c]);
+      const bool there = found != json.end();
+      columns.cells[c].push_back(!there               ? ""
+                                 : found->is_string() ? found->get<std::string>()
+                                                      : found->dump());
+    }
+  });
+  return columns;
+}
+
+bool NamesLabel(const std::string& name) {
+  return std::ranges::find(kLabelNames, Lower(name)) != std::end(kLabelNames);
+}
+
+bool HoldsTexts(const std::vector<std::string>& cells, size_t first) {
+  size_t texts = 0;
+  for (size_t i = first; i < cells.size(); ++i)
+    texts += std::ranges::count(Trim(cells[i], " \t\r\n"), ' ') >= 2;
+  return texts > 0 && 2 * texts > cells.size() - first;
+}
+
+bool HoldsClasses(const std::vector<std::string>& cells, size_t first) {
+  const std::set<std::string> values(cells.begin() + static_cast<std::ptrdiff_t>(first),
+                                     cells.end());
+  return values.size() > 1 && values.size() * 3 <= cells.size() - first && !values.contains("");
+}
+
+}  // namespace
+
+std::optional<FoundTextColumns> FindTextColumns(const std::string& path) {
+  const std::string ending = PlainEnding(path);
+  const bool json = ending == ".jsonl" || ending == ".ndjson",
+             tabs = ending == ".tsv" || ending == ".tab";
+  if (!json && !tabs && ending != ".csv" && ending != ".txt") return std::nullopt;
+  std::string text;
+  try {
+    text = PlainText(ReadMaybeGzip(path, kMostTableBytes), path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    return std::nullopt;
+  }
+  Columns columns = json ? JsonColumns(text) : TableColumns(path, std::move(text), tabs);
+  if (columns.rows() < 4) return std::nullopt;
+  const auto count = columns.cells.size();
+  // The first line of a table is its header if it names a label, or if no other row has its class.
+  size_t first = 0;
+  if (!json) {
+    std::vector<std::string> names;
+    bool named = false, alone = true;
+    for (const auto& cells : columns.cells) {
+      names.push_back(cells[0]);
+      named = named || NamesLabel(cells[0]);
+      if (HoldsClasses(cells, 1)) alone = alone && std::ranges::count(cells, cells[0]) == 1;
+    }
+    const bool one_word = std::ranges::all_of(
+        names, [](const std::string& name) { return std::ranges::count(name, ' ') < 2; });
+    if (named || (alone && one_word)) columns.names = names, first = 1;
+  }
+  const auto name_of = [&](size_t c) {
+    return columns.names.empty() ? std::to_string(c) : columns.names[c];
+  };
+  std::vector<size_t> labels;
+  for (size_t c = 0; c < count; ++c) {
+    if (!columns.names.empty() && NamesLabel(columns.names[c])) labels.push_back(c);
+  }
+  for (size_t c = 0; c < count && labels.empty(); ++c) {
+    if (HoldsClasses(columns.cells[c], first) && !HoldsTexts(columns.cells[c], first))
+      labels.push_back(c);
+  }
+  FoundTextColumns found;
+  for (size_t c = 0; c < count; ++c) {
+    const bool label = !labels.empty() && c == labels[0];
+    if (!label && HoldsTexts(columns.cells[c], first)) found.texts.push_back(name_of(c));
+  }
+  if (labels.size() != 1 || found.texts.empty()) return std::nullopt;
+  found.label = name_of(labels[0]);
+  return found;
+}
+
+}  // namespace mxtrain::io

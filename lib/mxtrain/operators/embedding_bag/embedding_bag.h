@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// EmbeddingBag: output[n, :] = the mean over j of weight[data[n, j], :], without the j whose data
+// is `padding`; zeros if there are no others (Joulin et al. 2016, "Bag of Tricks for Efficient Text
+// Classification", arXiv 1607.01759). Data [N, length] of any numeric type, weight [input_dim,
+// output_dim], output [N, output_dim]. Fractions are truncated; an index out of range becomes the
+// nearest row. Means are sums in the order of j times 1 / count. The gradient of a row is the sum
+// over its occurrences, in their order. The data have none.
+//
+// The same as a graph of Embedding and a product, which devices without a kernel compute.
+#include "mxtrain/operator/property.h"
+
+namespace mxtrain {
+
+struct EmbeddingBagParam : Parameter<EmbeddingBagParam> {
+  int64_t input_dim, output_dim, padding;
+  bool sparse_grad;
+  static void Declare(Fields<EmbeddingBagParam>& f) {
+    using P = EmbeddingBagParam;
+    f.Add("input_dim", &P::input_dim).Required().Range(1).Help("rows of the weight: words");
+    f.Add("output_dim", &P::output_dim).Required().Range(1).Help("length of a row");
+    f.Add("padding", &P::padding)
+        .Default(-1)
+        .Range(-1, 1 << 24)
+        .Help("number that does not count, after the last word of a text; -1: none");
+    f.Add("sparse_grad", &P::sparse_grad)
+        .Default(false)
+        .Help("training updates only the rows that the batch reads, as of Embedding");
+  }
+};
+
+class EmbeddingBagProperty final : public PropertyWithParam<EmbeddingBagParam> {
+ public:
+  enum Argument { kData, kWeight };
+
+  std::string TypeString() const override { return "EmbeddingBag"; }
+  std::string Description() const override {
+    return "the mean of rows of a weight, selected by the data";
+  }
+  std::vector<std::string> ListArguments() const override { return {"data", "weight"}; }
+  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
+                  std::vector<TShape>* aux) const override;
+  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
+                 std::vector<DType>* aux) const override;
+  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
+                                             const std::vector<int>& in_data,
+                                             const std::vector<int>&) const override {
+    return {out_grad[0], in_data[kData]};
+  }
+  bool HasGradient(int argument) const override { return argument == kWeight; }
+  bool Lower(Lowering* graph) const override;
+};
+
+}  // namespace mxtrain
