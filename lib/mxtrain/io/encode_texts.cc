@@ -24,20 +24,20 @@ constexpr size_t kPartBytes = size_t{1} << 20;
 constexpr size_t kPartsOfThread = 4;  // that wait for the others, or for being put
 
 // A part of a file that is to be encoded.
-struct Part {
+struct TextPart {
   std::shared_ptr<const TextFile> file;
   std::string_view text;
   EncodedPart to;
 };
 
 // Takes the files apart, one after another.
-class Parts {
+class TextParts {
  public:
-  Parts(const text::Tokenizer& tokenizer, std::span<const std::string> paths)
+  TextParts(const text::Tokenizer& tokenizer, std::span<const std::string> paths)
       : tokenizer_(tokenizer), paths_(paths) {}
 
   // False after the last one.
-  bool Next(Part* part) {
+  bool Next(TextPart* part) {
     if (!file_) {
       if (next_ == paths_.size()) return false;
       file_ = std::make_shared<const TextFile>(paths_[next_++]);
@@ -69,14 +69,14 @@ class Parts {
 };
 
 void EncodeParts(const text::Tokenizer& tokenizer, std::span<const std::string> paths,
-                 std::vector<Part>* parts) {
+                 std::vector<TextPart>* parts) {
   std::atomic<size_t> next{0};
   Mutex mutex;
   std::exception_ptr error;
   size_t failed = parts->size();  // the first part with an error
   const auto work = [&] {
     for (size_t i = next++; i < parts->size(); i = next++) {
-      Part& part = (*parts)[i];
+      TextPart& part = (*parts)[i];
       try {
         EncodeFile(tokenizer, part.text, paths[part.to.file], &part.to.ids);
       } catch (...) {
@@ -109,17 +109,17 @@ TextFile::TextFile(const std::string& path) {
 void EncodeTexts(const text::Tokenizer& tokenizer, std::span<const std::string> paths,
                  const std::function<void(EncodedPart&&)>& put) {
   const size_t most = kPartsOfThread * static_cast<size_t>(UsableCpuCount());
-  Parts all(tokenizer, paths);
-  std::vector<Part> parts;
-  for (Part part; all.Next(&part);) {
+  TextParts all(tokenizer, paths);
+  std::vector<TextPart> parts;
+  for (TextPart part; all.Next(&part);) {
     parts.push_back(std::move(part));
     if (parts.size() < most) continue;
     EncodeParts(tokenizer, paths, &parts);
-    for (Part& done : parts) put(std::move(done.to));
+    for (TextPart& done : parts) put(std::move(done.to));
     parts.clear();
   }
   EncodeParts(tokenizer, paths, &parts);
-  for (Part& done : parts) put(std::move(done.to));
+  for (TextPart& done : parts) put(std::move(done.to));
 }
 
 }  // namespace mxtrain::io
