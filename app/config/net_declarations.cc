@@ -86,8 +86,10 @@ bool ReadInit(const Value& value, Expansion* expansion, Attrs* attrs) {
   }
   Json params = Json::object();
   for (const auto& [key, text] : init.params) {
-    const std::optional<double> number = Value::Scalar(text).AsNumber();
-    params[key] = number ? Json(*number) : Json(text);
+    const Value value_of_key = Value::Scalar(text);
+    const std::optional<int64_t> whole = value_of_key.AsInteger();
+    const std::optional<double> number = value_of_key.AsNumber();
+    params[key] = whole ? Json(*whole) : number ? Json(*number) : Json(text);
   }
   (*attrs)["__init__"] = Json::array({init.name, params}).dump();
   return true;
