@@ -14,7 +14,7 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kBatch = 2, kWindow = 9, kTokens = 13, kWidth = 8, kHeads = 2;
+constexpr int64_t kStepBatch = 2, kStepWindow = 9, kStepTokens = 13, kStepWidth = 8, kStepHeads = 2;
 
 Symbol Built(const std::string& op, const std::string& name, const Kwargs& kwargs,
              const std::vector<Symbol>& inputs) {
@@ -31,9 +31,10 @@ Symbol DenseOfTokens(const Symbol& x, const std::string& name, int64_t width) {
 }
 
 Symbol AttentionOf(const Symbol& x, const std::string& name, const Kwargs& kwargs) {
-  const Symbol split = Built("Reshape", name + "_split",
-                             {{"shape", params::Print(TShape{0, 0, 3, kHeads, kWidth / kHeads})}},
-                             {DenseOfTokens(x, name + "_qkv", 3 * kWidth)});
+  const Symbol split =
+      Built("Reshape", name + "_split",
+            {{"shape", params::Print(TShape{0, 0, 3, kStepHeads, kStepWidth / kStepHeads})}},
+            {DenseOfTokens(x, name + "_qkv", 3 * kStepWidth)});
   const Symbol parts =
       Built("SliceChannel", name + "_parts",
             {{"num_outputs", "3"}, {"axis", "0"}, {"squeeze_axis", "True"}},
@@ -48,12 +49,12 @@ Symbol AttentionOf(const Symbol& x, const std::string& name, const Kwargs& kwarg
 Symbol PlacedTokens() {
   const Symbol tokens =
       Built("Embedding", "tokens",
-            {{"input_dim", params::Print(kTokens)}, {"output_dim", params::Print(kWidth)}},
+            {{"input_dim", params::Print(kStepTokens)}, {"output_dim", params::Print(kStepWidth)}},
             {Symbol::Variable("data")});
-  const Symbol position = ShapedVariable("position", {kWindow + 3, kWidth});
+  const Symbol position = ShapedVariable("position", {kStepWindow + 3, kStepWidth});
   const Symbol places =
       Built("slice_axis", "places",
-            {{"axis", "0"}, {"begin", "0"}, {"end", params::Print(kWindow)}}, {position});
+            {{"axis", "0"}, {"begin", "0"}, {"end", params::Print(kStepWindow)}}, {position});
   return Built("broadcast_add", "placed", {},
                {tokens, Built("expand_dims", "place", {{"axis", "0"}}, {places})});
 }
@@ -68,9 +69,10 @@ Symbol CausalNet(bool tokens_last) {
     const Symbol wide = Built("gelu", name + "_gelu", {}, {DenseOfTokens(x, name + "_wide", 12)});
     x = Built(
         "elemwise_add", name + "_out", {},
-        {DenseOfTokens(Built("Dropout", name + "_drop", {}, {wide}), name + "_narrow", kWidth), x});
+        {DenseOfTokens(Built("Dropout", name + "_drop", {}, {wide}), name + "_narrow", kStepWidth),
+         x});
   }
-  const Symbol scores = DenseOfTokens(x, "scores", kTokens);
+  const Symbol scores = DenseOfTokens(x, "scores", kStepTokens);
   if (tokens_last) return Built("SoftmaxOutput", "softmax", {{"preserve_shape", "True"}}, {scores});
   return Built("SoftmaxOutput", "softmax", {{"multi_output", "True"}},
                {Built("transpose", "by_token", {{"axes", "(0, 2, 1)"}}, {scores})});
@@ -85,19 +87,20 @@ Executor::BindRequest StepRequest(const std::map<std::string, TShape>& inputs) {
 }
 
 std::string WhyNoSteps(const Symbol& net) {
-  const auto steps = TokenSteps::Of(TestRegistry(), net, "data", kWindow);
+  const auto steps = TokenSteps::Of(TestRegistry(), net, "data", kStepWindow);
   return steps ? "" : steps.error().reason;
 }
 
 class Stepping {
  public:
   Stepping(const Symbol& net, bool tokens_last) : runtime_(NewRuntime()) {
-    const auto steps = TokenSteps::Of(TestRegistry(), net, "data", kWindow);
+    const auto steps = TokenSteps::Of(TestRegistry(), net, "data", kStepWindow);
     REQUIRE(steps);
     CHECK(steps->tokens_axis() == (tokens_last ? 1 : 2));
-    whole_ = Executor::SimpleBind(*runtime_, net, StepRequest({{"data", {kBatch, kWindow}}}));
-    one_ = Bind(steps->Net(kBatch, 1), 1, steps->position(), nullptr);
-    fill_ = Bind(steps->Filling(kBatch, 4), 4, steps->position(), one_.get());
+    whole_ =
+        Executor::SimpleBind(*runtime_, net, StepRequest({{"data", {kStepBatch, kStepWindow}}}));
+    one_ = Bind(steps->Net(kStepBatch, 1), 1, steps->position(), nullptr);
+    fill_ = Bind(steps->Filling(kStepBatch, 4), 4, steps->position(), one_.get());
     uint64_t seed = 0;
     for (const auto& [name, array] : whole_->args()) {
       if (name.find("label") != std::string::npos) continue;
@@ -107,21 +110,23 @@ class Stepping {
       NDArray(array).CopyFrom(values);
       NDArray(one_->arg(name)).CopyFrom(values);
     }
-    for (int64_t i = 0; i < kBatch * kWindow; ++i)
-      ids_.push_back(static_cast<float>((i * i + 3 * i) % kTokens));
+    for (int64_t i = 0; i < kStepBatch * kStepWindow; ++i)
+      ids_.push_back(static_cast<float>((i * i + 3 * i) % kStepTokens));
   }
 
-  // Probabilities [kBatch, kTokens] after token `place`, of the whole window and of one step.
+  // Probabilities [kStepBatch, kStepTokens] after token `place`, of the whole window and of one
+  // step.
   void CheckAt(int64_t place, bool tokens_last) {
-    const std::vector<NDArray> in = {NDArray::FromVector(*runtime_, {kBatch, kWindow}, ids_)};
+    const std::vector<NDArray> in = {
+        NDArray::FromVector(*runtime_, {kStepBatch, kStepWindow}, ids_)};
     whole_->Forward(in);
     const std::vector<float> all = whole_->outputs()[0].ToVector();
     const std::vector<float> given = Run(*one_, place, 1);
-    for (int64_t row = 0; row < kBatch; ++row) {
-      for (int64_t token = 0; token < kTokens; ++token) {
-        const int64_t at = tokens_last ? (row * kWindow + place) * kTokens + token
-                                       : (row * kTokens + token) * kWindow + place;
-        CHECK(std::abs(given[static_cast<size_t>(row * kTokens + token)] -
+    for (int64_t row = 0; row < kStepBatch; ++row) {
+      for (int64_t token = 0; token < kStepTokens; ++token) {
+        const int64_t at = tokens_last ? (row * kStepWindow + place) * kStepTokens + token
+                                       : (row * kStepTokens + token) * kStepWindow + place;
+        CHECK(std::abs(given[static_cast<size_t>(row * kStepTokens + token)] -
                        all[static_cast<size_t>(at)]) < 1e-6);
       }
     }
@@ -132,19 +137,20 @@ class Stepping {
   std::unique_ptr<Executor> Bind(const Symbol& net, int64_t tokens, const std::string& position,
                                  Executor* shared) {
     return Executor::SimpleBind(
-        *runtime_, net, StepRequest({{"data", {kBatch, tokens}}, {position, {kBatch}}}), shared);
+        *runtime_, net, StepRequest({{"data", {kStepBatch, tokens}}, {position, {kStepBatch}}}),
+        shared);
   }
   std::vector<float> Run(Executor& executor, int64_t place, int64_t tokens) {
     std::vector<float> ids;
-    for (int64_t row = 0; row < kBatch; ++row)
-      ids.insert(ids.end(), ids_.begin() + row * kWindow + place,
-                 ids_.begin() + row * kWindow + place + tokens);
+    for (int64_t row = 0; row < kStepBatch; ++row)
+      ids.insert(ids.end(), ids_.begin() + row * kStepWindow + place,
+                 ids_.begin() + row * kStepWindow + place + tokens);
     std::vector<NDArray> in;
     for (const std::string& name : executor.input_names()) {
-      in.push_back(name == "data" ? NDArray::FromVector(*runtime_, {kBatch, tokens}, ids)
+      in.push_back(name == "data" ? NDArray::FromVector(*runtime_, {kStepBatch, tokens}, ids)
                                   : NDArray::FromVector(
-                                        *runtime_, {kBatch},
-                                        std::vector<float>(kBatch, static_cast<float>(place))));
+                                        *runtime_, {kStepBatch},
+                                        std::vector<float>(kStepBatch, static_cast<float>(place))));
     }
     executor.Forward(in);
     return executor.outputs()[0].ToVector();
@@ -158,7 +164,7 @@ class Stepping {
 TEST_CASE("token steps give what the whole window gives") {
   for (const bool tokens_last : {false, true}) {
     Stepping steps(CausalNet(tokens_last), tokens_last);
-    for (int64_t place = 0; place < kWindow; ++place) steps.CheckAt(place, tokens_last);
+    for (int64_t place = 0; place < kStepWindow; ++place) steps.CheckAt(place, tokens_last);
     steps.Fill();
     for (const int64_t place : {4, 5, 2, 3}) steps.CheckAt(place, tokens_last);
   }
@@ -166,11 +172,11 @@ TEST_CASE("token steps give what the whole window gives") {
 
 TEST_CASE("token steps refuse, by name, what may mix tokens") {
   const auto after = [](const std::string& op, const Kwargs& kwargs) {
-    return DenseOfTokens(Built(op, "layer", kwargs, {PlacedTokens()}), "scores", kTokens);
+    return DenseOfTokens(Built(op, "layer", kwargs, {PlacedTokens()}), "scores", kStepTokens);
   };
-  CHECK(
-      WhyNoSteps(DenseOfTokens(AttentionOf(PlacedTokens(), "attention", {}), "scores", kTokens)) ==
-      "scaled_dot_product_attention 'attention': it is not causal: tokens see later ones");
+  CHECK(WhyNoSteps(
+            DenseOfTokens(AttentionOf(PlacedTokens(), "attention", {}), "scores", kStepTokens)) ==
+        "scaled_dot_product_attention 'attention': it is not causal: tokens see later ones");
   CHECK(WhyNoSteps(after("LayerNorm", {{"axis", "1"}})) ==
         "LayerNorm 'layer': it works along the axis of the tokens");
   CHECK(WhyNoSteps(after("softmax", {{"axis", "0"}})) ==
@@ -198,7 +204,7 @@ TEST_CASE("token steps refuse, by name, what may mix tokens") {
                          {turned, turned, turned})) ==
         "scaled_dot_product_attention 'heads': its tokens are not those of the net, [batch, ..., "
         "tokens, depth]");
-  const Symbol mask = ShapedVariable("mask", {kWindow, kWindow});
+  const Symbol mask = ShapedVariable("mask", {kStepWindow, kStepWindow});
   CHECK(WhyNoSteps(Built("scaled_dot_product_attention", "heads",
                          {{"is_causal", "True"}, {"mask", "additive"}}, {x, x, x, mask})) ==
         "scaled_dot_product_attention 'heads': it has a mask");

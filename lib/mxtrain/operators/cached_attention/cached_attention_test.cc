@@ -15,20 +15,20 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kRows = 2, kHeads = 3;
+constexpr int64_t kCacheRows = 2, kCacheHeads = 3;
 
 struct Sizes {
   int64_t window, depth, value_depth;
 };
 
-// Some tokens of each row: [kRows, kHeads, tokens, depth] of the whole [.., all, depth], from
-// first[row] on; what is behind the end is 0.
+// Some tokens of each row: [kCacheRows, kCacheHeads, tokens, depth] of the whole [.., all, depth],
+// from first[row] on; what is behind the end is 0.
 std::vector<float> Piece(const std::vector<float>& whole, int64_t all, int64_t depth,
                          const std::vector<int64_t>& first, int64_t tokens) {
   std::vector<float> piece;
-  for (int64_t item = 0; item < kRows * kHeads; ++item) {
+  for (int64_t item = 0; item < kCacheRows * kCacheHeads; ++item) {
     for (int64_t t = 0; t < tokens; ++t) {
-      const int64_t at = first[static_cast<size_t>(item / kHeads)] + t;
+      const int64_t at = first[static_cast<size_t>(item / kCacheHeads)] + t;
       for (int64_t d = 0; d < depth; ++d) {
         const bool inside = at >= 0 && at < all;
         piece.push_back(inside ? whole[static_cast<size_t>((item * all + at) * depth + d)] : 0.0F);
@@ -43,8 +43,9 @@ class Pieces {
  public:
   Pieces(const Sizes& sizes, bool reference, const std::string& scale)
       : sizes_(sizes), reference_(reference), scale_(scale), runtime_(NewRuntime()) {
-    const size_t keys = static_cast<size_t>(kRows * kHeads * sizes.window * sizes.depth),
-                 values = static_cast<size_t>(kRows * kHeads * sizes.window * sizes.value_depth);
+    const size_t keys = static_cast<size_t>(kCacheRows * kCacheHeads * sizes.window * sizes.depth),
+                 values = static_cast<size_t>(kCacheRows * kCacheHeads * sizes.window *
+                                              sizes.value_depth);
     for (auto [array, size] : {std::pair(&query_, keys), {&key_, keys}, {&value_, values}}) {
       const Values drawn = Uniform(-1, 1)(static_cast<int64_t>(size), ++seed_);
       array->assign(drawn.begin(), drawn.end());
@@ -56,14 +57,14 @@ class Pieces {
     Executor& executor = Of(tokens);
     const auto feed = [&](const char* name, const std::vector<float>& values, int64_t depth) {
       NDArray(executor.arg(name))
-          .CopyFrom(NDArray::FromVector(*runtime_, {kRows, kHeads, tokens, depth},
+          .CopyFrom(NDArray::FromVector(*runtime_, {kCacheRows, kCacheHeads, tokens, depth},
                                         Piece(values, sizes_.window, depth, first, tokens)));
     };
     feed("query", query_, sizes_.depth);
     feed("key", key_, sizes_.depth);
     feed("value", value_, sizes_.value_depth);
     NDArray(executor.arg("position"))
-        .CopyFrom(NDArray::FromVector(*runtime_, {kRows}, {first.begin(), first.end()}));
+        .CopyFrom(NDArray::FromVector(*runtime_, {kCacheRows}, {first.begin(), first.end()}));
     executor.Forward({});
     return executor.outputs()[0].ToVector();
   }
@@ -71,7 +72,8 @@ class Pieces {
   // What causal attention says of these tokens.
   std::vector<float> Wanted(const std::vector<int64_t>& first, int64_t tokens) {
     const auto whole = [&](const std::vector<float>& values, int64_t depth) {
-      return NDArray::FromVector(*runtime_, {kRows, kHeads, sizes_.window, depth}, values);
+      return NDArray::FromVector(*runtime_, {kCacheRows, kCacheHeads, sizes_.window, depth},
+                                 values);
     };
     const std::vector<NDArray> in = {whole(query_, sizes_.depth), whole(key_, sizes_.depth),
                                      whole(value_, sizes_.value_depth)};
@@ -93,9 +95,9 @@ class Pieces {
     Executor::BindRequest request;
     request.is_train = false;
     request.reference_kernels = reference_;
-    request.shapes = {{"query", {kRows, kHeads, tokens, sizes_.depth}},
-                      {"key", {kRows, kHeads, tokens, sizes_.depth}},
-                      {"value", {kRows, kHeads, tokens, sizes_.value_depth}}};
+    request.shapes = {{"query", {kCacheRows, kCacheHeads, tokens, sizes_.depth}},
+                      {"key", {kCacheRows, kCacheHeads, tokens, sizes_.depth}},
+                      {"value", {kCacheRows, kCacheHeads, tokens, sizes_.value_depth}}};
     if (caches_.empty()) {
       executor = Executor::SimpleBind(*runtime_, net, request);
       caches_ = executor->auxs();
@@ -106,7 +108,7 @@ class Pieces {
     std::map<std::string, NDArray> args;
     for (const auto& [name, shape] : request.shapes)
       args[name] = NDArray(*runtime_, shape, DType::kFloat32, Context::cpu());
-    args["position"] = NDArray(*runtime_, {kRows}, DType::kFloat32, Context::cpu());
+    args["position"] = NDArray(*runtime_, {kCacheRows}, DType::kFloat32, Context::cpu());
     executor = Executor::Bind(*runtime_, net, request, args, {}, caches_);
     return *executor;
   }
@@ -170,7 +172,7 @@ TEST_CASE("cached_attention: tokens beyond the window are not written, and have 
     pieces.Run({0, 0}, 6);
     const std::vector<float> out = pieces.Run({6, 3}, 4), wanted = pieces.Wanted({6, 3}, 4);
     for (size_t i = 0; i < out.size(); ++i) {
-      const bool beyond = i / 2 % 4 >= 2 && i < out.size() / kRows;
+      const bool beyond = i / 2 % 4 >= 2 && i < out.size() / kCacheRows;
       CAPTURE(i);
       if (beyond) {
         CHECK(std::isnan(out[i]));
