@@ -37,8 +37,6 @@ TEST_CASE("nets are found beside the program, whatever the working folder") {
   CHECK(std::filesystem::equivalent(config::NetFile("resnet18"),
                                     SourceDir() / "configs/imagenet/resnet18.yaml"));
   CHECK(std::find(names.begin(), names.end(), "yolox_nano") != names.end());
-  CHECK(config::IsDetector("yolox_nano"));
-  CHECK(!config::IsDetector("resnet18"));
   CHECK(std::filesystem::equivalent(config::NetFile("yolox_nano"),
                                     SourceDir() / "configs/detection/yolox_nano.yaml"));
   CHECK_THROWS_WITH_AS(config::NetFile("resnet81"),
