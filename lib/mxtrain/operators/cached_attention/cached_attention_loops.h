@@ -2,6 +2,7 @@
 #pragma once
 // cached_attention, written once for all devices: the caches take the new keys and values, a team
 // computes the probabilities of a query, a thread an element of the output.
+#include <cmath>
 #include <limits>
 #include <memory>
 
