@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "mxtrain/executor/executor.h"
 #include "mxtrain/operator/imperative.h"
 #include "tests/support/error_message.h"
 #include "tests/support/operator_case.h"
