@@ -150,23 +150,13 @@ TEST_CASE("inputs by name, several outputs, forward references, attributes") {
   CHECK(ParamOf(s, "concat0", "num_args") == "2");
 }
 
-TEST_CASE("a recurrent layer: its states are zeros, its parameters one variable") {
+TEST_CASE("whole numbers of an initializer stay whole") {
   const Outcome o = BuildLayers(
-      "    - Variable: {name: packed, init: {name: fused_rnn, mode: gru, num_hidden: 4, "
-      "num_layers: 1}}\n"
-      "    - RNN: {name: gru, mode: gru, state_size: 4, num_layers: 1, parameters: packed}\n"
-      "    - RNN: {name: lstm, mode: lstm, state_size: 4, num_layers: 2}\n");
+      "    - Variable: {name: w1, shape: [4, 4], init: {name: normal, sigma: 2}}\n"
+      "    - Flatten\n"
+      "    - FullyConnected: {name: a, num_hidden: 4, weight: w1}\n");
   CHECK(o.text == "");
-  const Symbol& s = o.net.symbol;
-  CHECK(s.ListArguments() == Strings{"data", "packed", "lstm_parameters"});
-  CHECK(NodeOf(s, "packed").attrs.at("__init__") ==
-        R"(["fused_rnn",{"mode":"gru","num_hidden":4,"num_layers":1}])");
-  CHECK(NodeOf(s, "lstm_parameters").attrs.at("__init__") == R"(["uniform", {"scale": "0.5"}])");
-  CHECK(NodeOf(s, "lstm_state_cell").op->TypeString() == "_zeros");
-  const Outcome refused = BuildLayers(
-      "    - RNN: {name: lstm, mode: lstm, state_size: 4, num_layers: 2}\n"
-      "    - FullyConnected: {name: fc, num_hidden: 4, weight: lstm_state}\n");
-  CHECK(refused.text.find("there is no layer or input 'lstm_state'") != std::string::npos);
+  CHECK(NodeOf(o.net.symbol, "w1").attrs.at("__init__") == R"(["normal",{"sigma":2}])");
 }
 
 TEST_CASE("shared parameters: declared ones and those of another layer") {
