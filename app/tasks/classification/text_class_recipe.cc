@@ -27,7 +27,7 @@ constexpr double kTextsHeldOut = 0.1;
 constexpr const char* kTextLayers = R"(
 blocks:
   words:                                  # filters over `count` words, of each the largest value
-    params: [count]
+    params: {count}
     layers:
       - Convolution: {name: conv, kernel: ["${count}", "${width}"], num_filter: "${filters}"}
       - Activation: {name: relu, act_type: relu}
