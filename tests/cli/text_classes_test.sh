@@ -7,7 +7,7 @@
 class_of() { case $1 in 0) echo good ;; 1) echo bad ;; *) echo none ;; esac }
 text_of() { # CLASS NUMBER
   local words=(film day house time story scene light voice)
-  local before="The ${words[$2 % 8]} of ${words[$2 / 8 % 8]} ${words[$2 / 3 % 8]}"
+  local before="The ${words[$2 % 8]} of ${words[$2 / 8 % 8]} $2"
   case $1 in 0) echo "$before is good, really ${words[$2 % 5]}" ;; 1) echo "$before is not good ${words[$2 % 7]}" ;; *) echo "$before not ${words[$2 % 6]} is" ;; esac
 }
 rows() { # FROM TO: label, text
@@ -44,7 +44,7 @@ last() { awk -F, -v want="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == wan
 holds "the texts are not learned: accuracy $(last val_accuracy)" test "$(last val_accuracy)" -ge 950
 expect 0 verify-resume bag.yaml --steps 7
 expect 0 train bag.yaml --out threads --threads 1 -q
-holds "another number of threads gives another model" cmp -s <(tail -1 run/metrics.csv | cut -d, -f1-6) <(tail -1 threads/metrics.csv | cut -d, -f1-6)
+holds "another number of threads gives another model" cmp -s <(tail -1 run/metrics.csv | cut -d, -f1-3,6-9) <(tail -1 threads/metrics.csv | cut -d, -f1-3,6-9)
 
 # --- evaluation and predictions
 expect 0 eval run
@@ -93,14 +93,14 @@ expect 0 init new.jsonl --json
 prints '"classes":["bad","good","none"]'
 expect 0 check new.yaml
 expect 0 export cnn cnn.onnx
-says "is in small letters"
+says "in small letters"
 expect 0 export run bag.onnx
 
 # --- what check finds
 { cat train.tsv && sed -n 2p validation.tsv && printf 'bad\t%s\ngood\t\n' "$(sed -n 2p train.tsv | cut -f2)"; } >odd.tsv
 expect 9 check bag.yaml data.train.path=odd.tsv vars.length=6
 says "of validation"
-says "are in two classes"
+says "in two classes"
 says "is empty"
 says "cut"
 

@@ -142,9 +142,10 @@ class TextClassRecipe final : public Recipe {
 
   std::string Summary() const override {
     return format(
-        "{}: {} in {} ({}), {} to validate\nthe text is in {}, the label in {}\nexamples of {} "
+        "{}: {} in {} classes ({}), {} to validate\nthe text is in {}, the label in {}\nexamples "
+        "of {} "
         "words, batches of {}, {}\n",
-        choice_.file, Counted(texts_.texts, "text"), Counted(texts_.classes.size(), "class"),
+        choice_.file, Counted(texts_.texts, "text"), texts_.classes.size(),
         FirstOf(texts_.classes, 8), texts_.validation.empty() ? "a tenth" : texts_.validation,
         join(texts_.columns.texts, ", "), texts_.columns.label, texts_.length, batch_,
         Counted(epochs_, "epoch"));

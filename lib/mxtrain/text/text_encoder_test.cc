@@ -64,7 +64,7 @@ TEST_CASE("n-grams follow the tokens, shorter ones first") {
     CHECK(ids[7 + i] == 6 + HashOfNgram(std::span(tokens).subspan(i, 3)) % 1000);
   CHECK(encoder.padding() == 1006);
   CHECK(Encoded(encoder, "a").size() == 1);
-  CHECK(encoder.Describe() == "4 words with <unk> and <eos>, 2- to 3-grams in 1000 buckets");
+  CHECK(encoder.Describe() == "6 words with <unk> and <eos>, 2- to 3-grams in 1000 buckets");
   CHECK_THROWS_WITH(WordsOf("a", {.ngrams = 2}), doctest::Contains("n-grams need buckets"));
   CHECK_THROWS_WITH(WordsOf("a", {.buckets = 5}), doctest::Contains("they are for n-grams"));
 }

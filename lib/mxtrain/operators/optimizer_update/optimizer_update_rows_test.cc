@@ -52,6 +52,12 @@ State Updated(Runtime& runtime, const updates::Update& update, bool rows,
   return state;
 }
 
+// Loops of other lengths may fuse other products with sums.
+void RequireAlike(float value, float whole, float before, bool touched) {
+  if (!touched) REQUIRE(value == before);
+  if (touched) REQUIRE(value == doctest::Approx(static_cast<double>(whole)).epsilon(1e-6));
+}
+
 bool MeasuresAll(std::string_view op) {
   return op == "lamb_update" || op == "lars_update" || op == "group_adagrad_update";
 }
@@ -68,11 +74,11 @@ TEST_CASE("an update of rows does to them what one of the whole array does, and 
     for (int64_t i = 0; i < kRows * kWidth; ++i) {
       const auto at = static_cast<size_t>(i);
       const bool touched = kTouched.contains(i / kWidth);
-      REQUIRE(some.weight[at] == (touched ? all.weight[at] : weight[at]));
+      RequireAlike(some.weight[at], all.weight[at], weight[at], touched);
       REQUIRE(some.grad[at] == (touched ? 0 : grad[at]));
       for (size_t s = 0; s < some.states.size(); ++s) {
         const float before = Some(3 + static_cast<int64_t>(s))[at];
-        REQUIRE(some.states[s][at] == (touched ? all.states[s][at] : before));
+        RequireAlike(some.states[s][at], all.states[s][at], before, touched);
       }
     }
   }
