@@ -6,8 +6,8 @@
 // half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed
 // over the outputs of an example. Other heads (MakeLoss): mean over elements. Each is a mean over
 // examples (of a label reshaped to more rows than examples: over rows), without grad_scale; the
-// total is their sum, each times its grad_scale. A loss whose label the net computes (MultiBoxTarget) has no value here: end
-// such a net with MakeLoss of the value to see it.
+// total is their sum, each times its grad_scale. A loss whose label the net computes
+// (MultiBoxTarget) has no value here: end such a net with MakeLoss of the value to see it.
 #include <map>
 #include <set>
 #include <string>

@@ -109,8 +109,8 @@ class EmbeddingBagOperator final : public Operator {
       int64_t count = 0;
       for (int64_t j = 0; j < length; ++j) {
         const int64_t row = numbers.Index(n * length + j);
-        const bool real = param_.padding < 0 || numbers.Number(n * length + j) !=
-                                                    static_cast<double>(param_.padding);
+        const bool real = param_.padding < 0 ||
+                          numbers.Number(n * length + j) != static_cast<double>(param_.padding);
         rows_[static_cast<size_t>(n * length + j)] =
             real ? std::clamp<int64_t>(row, 0, param_.input_dim - 1) : -1;
         count += real;
