@@ -148,6 +148,13 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
            lines += format("{}.png,0,0,{},2,{}\n", i, i, "abc"[i % 3]);
          dir.Write("boxes.csv", lines);
        }},
+      {"labelled_text",
+       [&] {
+         std::string lines = "label,text\n";
+         for (int64_t i = 0; i < kExamples; ++i)
+           lines += format("{},word{} more\n", "abc"[i % 3], i);
+         dir.Write("texts.csv", lines);
+       }},
       {"text",
        [&] { dir.Write("text.txt", std::string("a text of 12").substr(0, kExamples + 1)); }},
       {"record",
@@ -172,6 +179,7 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
   if (kind == "csv") return {{"path", dir.path("table.csv")}, {"label_columns", "label"}};
   if (kind == "coco") return {{"path", dir.path("boxes.json")}};
   if (kind == "box_csv") return {{"path", dir.path("boxes.csv")}};
+  if (kind == "labelled_text") return {{"path", dir.path("texts.csv")}, {"length", "2"}};
   if (kind == "text") return {{"path", dir.path("text.txt")}, {"length", "1"}};
   if (kind == "list") return {{"path", dir.path("list.txt")}};
   return {{"path", dir.path()}};
