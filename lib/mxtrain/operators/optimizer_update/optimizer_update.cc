@@ -46,7 +46,8 @@ class UpdateProperty final : public PropertyWithParam<P> {
   }
   std::vector<InplacePair> ForwardInplaceOption() const override {
     std::vector<InplacePair> pairs;
-    for (int n = 0; n < this->NumOutputs(); ++n) pairs.push_back({n, n});
+    const int outputs = this->param_.rows ? 2 : this->param_.num_weights;
+    for (int n = 0; n < outputs; ++n) pairs.push_back({n, n});
     return pairs;
   }
 
