@@ -14,9 +14,7 @@ the gradient: in exact arithmetic with the term that the last epochs add. Limits
 import argparse
 import copy
 import csv
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -27,7 +25,7 @@ from PIL import Image
 from yolox.models import YOLOPAFPN, YOLOX, YOLOXHead
 from yolox.utils import postprocess
 
-from check_weights import MODES, ROOT, Ours, misses, norm, randomize
+from torch_nets import MODES, ROOT, Ours, difference, misses, norm, randomize
 
 # Depth, width and whether depthwise; the published number of parameters, in millions.
 NETS = {"yolox_nano": (0.33, 0.25, True, 0.91), "yolox_tiny": (0.33, 0.375, False, 5.06), "yolox_s": (0.33, 0.5, False, 9.0)}
@@ -83,43 +81,19 @@ class OurBoxes(Ours):
     """What mxtrain makes of one net, the images and boxes of a folder, and files of weights."""
 
     def __init__(self, program, name, examples, folder, classes=CLASSES):
-        self.program, self.images, self.folder = program, examples, folder
-        self.run = os.path.join(folder, "run")
         names = "[" + ", ".join(f"'{k}'" for k in range(classes)) + "]"
         data = (f"{{source: box_csv, path: {examples}/boxes.csv, root: {examples}, classes: {names}, "
                 f"transforms: [{{normalize: {{mean: 0, std: {1 / 255}}}}}]}}")
-        self.command = [program, "train", os.path.join(ROOT, "configs/detection", name + ".yaml"), "--out", self.run, "--overwrite", "-q",
-                        f"data.train={data}", f"data.val={data}", f"data.batch_size={IMAGES}", f"net.input=[3, {HEIGHT}, {WIDTH}]",
-                        f"vars.classes={classes}", "train.lr_schedule=null", "train.ema=null", "train.mosaic=null", "train.report_every=1"]
-
-    def output_of(self, layer):
-        """Of the last run."""
-        file = os.path.join(self.folder, "output.npy")
-        subprocess.run([self.program, "infer", self.run, self.images, "--output-layer", layer, "--output", file, "-q"], check=True,
-                       stdout=subprocess.DEVNULL)
-        return numpy.load(file).astype(numpy.float64)
+        super().__init__(program, os.path.join(ROOT, "configs/detection", name + ".yaml"), examples, folder,
+                         [f"data.train={data}", "data.train.shuffle=false", f"data.val={data}", f"data.batch_size={IMAGES}",
+                          f"net.input=[3, {HEIGHT}, {WIDTH}]", f"vars.classes={classes}", "train.lr_schedule=null", "train.ema=null",
+                          "train.mosaic=null"])
 
     def part(self, weights, part):
         """One of the losses alone."""
         layer = loss_layer()
-        self.train(weights, "train.epochs=1", "train.optimizer={name: sgd, lr: 0.0}", *MODES["exact"],
-                   *(f"{layer}.{key}={STANDARD[key] if name == part else 0}" for name, key in PARTS.items()))
-        return self.loss()
-
-    def loss(self):
-        """Of the only step of the last run."""
-        with open(os.path.join(self.run, "events.jsonl"), encoding="utf-8") as lines:
-            step, = (event for event in map(json.loads, lines) if event["event"] == "step")
-        return step["loss"]
-
-    def step(self, weights, rate, mode, *changes):
-        """Loss, and parameters after a step of SGD."""
-        self.train(weights, "train.epochs=1", f"train.optimizer={{name: sgd, lr: {rate}}}", *MODES[mode], *changes)
-        return self.loss(), self.parameters()
-
-
-def difference(given, wanted):
-    return float(numpy.abs(given - wanted).max() / numpy.abs(wanted).max())
+        self.step(weights, 0.0, "exact", *(f"{layer}.{key}={STANDARD[key] if name == part else 0}" for name, key in PARTS.items()))
+        return self.step_loss()
 
 
 def rows_of(outputs):
@@ -143,13 +117,13 @@ def compare_outputs(ours, net, images, weights, mode):
     ours.train(weights, "train.epochs=0", *MODES[mode])
     with torch.no_grad():
         outputs = net.eval()(images)
-    given, wanted = ours.output_of("proposals"), rows_of(outputs)
+    given, wanted = ours.output("proposals"), rows_of(outputs)
     same = given[:, :, 0] == wanted[:, :, 0]
     if same.mean() < 0.99:
         sys.exit(f"{(~same).sum()} of {same.size} points have another class")
     off = [numpy.abs(given[:, :, 1] - wanted[:, :, 1]).max(), difference(given[same][:, 2:], wanted[same][:, 2:])]
     scale = numpy.array([1e-9, 1, *[numpy.abs(wanted[:, :, 2:]).max()] * 4])
-    for found, rows in zip(ours.output_of("detections"), detections_of(outputs)):
+    for found, rows in zip(ours.output("detections"), detections_of(outputs)):
         if (numpy.diff(found[:, 1]) > 0).any():
             sys.exit("detections are not in the order of their scores")
         # Of nearly equal scores either may be first, and the last.

@@ -106,9 +106,9 @@ class Ours:
             step, = (event for event in map(json.loads, lines) if event["event"] == "step")
         return step["loss"]
 
-    def step(self, weights, rate, mode):
+    def step(self, weights, rate, mode, *changes):
         """Loss, and parameters after a step of SGD."""
-        self.train(weights, "train.epochs=1", f"train.optimizer={{name: sgd, lr: {rate}}}", *MODES[mode])
+        self.train(weights, "train.epochs=1", f"train.optimizer={{name: sgd, lr: {rate}}}", *MODES[mode], *changes)
         return self.step_loss(), self.parameters()
 
 
