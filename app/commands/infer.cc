@@ -369,6 +369,9 @@ class Infer final : public Command {
 
   // Data of a kind that its files tell, such as those of MNIST; null for images, and lists of them.
   std::shared_ptr<const io::Source> OpenExamples(const session::PipelineSpec& spec) const {
+    if (inputs_.size() != 1 && !spec.EncoderText().empty())
+      Throw(ErrorKind::kUsage, "this model reads texts, of one file at a time; {} were given",
+            inputs_.size());
     if (inputs_.size() != 1) return nullptr;
     const io::RecognizedSource found = spec.Recognize(inputs_[0]);
     if (!found.kind || !(found.recognition.certain || !spec.EncoderText().empty())) return nullptr;

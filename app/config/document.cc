@@ -183,6 +183,7 @@ class DocumentLoader {
                          "`mxtrain nets` lists them");
     diagnostics_.ThrowIfErrors();
     Value parts = NetWithoutRecipe(LoadNet(use->value));
+    CheckInput(net, use->value, parts);
     if (classes) SetClasses(*classes, &parts);
     if (Value layers = OwnLayers(net, &parts); layers.is_list())
       Continue(use->value, root->Get("vars"), std::move(layers), &parts);
@@ -192,6 +193,23 @@ class DocumentLoader {
     PrepareToCover(root, &parts);
     Merge(std::move(*root), &parts);
     *root = std::move(parts);
+  }
+
+  // Layers that say the size of images in pixels would be wrong for those of another input.
+  void CheckInput(const Value& net, const Value& use, const Value& parts) {
+    const Member* const input = net.Find("input");
+    const Value* const used = parts.Get("net");
+    const Value* const layers = used && used->is_map() ? used->Get("layers") : nullptr;
+    if (!input || input->value.is_null() || !layers || !Holds(*layers, "${size}")) return;
+    diagnostics_.Error(input->place,
+                       format("net.input: the layers of {} say the size of images", use.text),
+                       "remove it and set vars.size, which is that of the input too");
+  }
+  static bool Holds(const Value& value, std::string_view text) {
+    return value.text == text ||
+           std::ranges::any_of(value.list, [&](const Value& item) { return Holds(item, text); }) ||
+           std::ranges::any_of(value.members,
+                               [&](const Member& member) { return Holds(member.value, text); });
   }
 
   // The layers of the decoder, whose blocks and variables come into *parts, and those that are

@@ -27,7 +27,7 @@ struct Before {
 double TokenSampler::WeightOf(int64_t token) const {
   const auto p = static_cast<double>(probabilities_[static_cast<size_t>(token)]);
   if (options_.temperature == 1 || p == 0) return p;
-  return std::exp(std::log(p) / options_.temperature);
+  return std::exp(std::log(p / largest_) / options_.temperature);  // the largest is 1
 }
 
 int64_t TokenSampler::Ranked(size_t rank) {
@@ -50,6 +50,7 @@ int64_t TokenSampler::Draw(std::span<const float> probabilities, int64_t number,
   std::iota(order_.begin(), order_.end(), int64_t{0});
   sorted_ = 0;
   if (options_.temperature == 0) return *std::ranges::min_element(order_, Before{probabilities_});
+  largest_ = static_cast<double>(std::ranges::max(probabilities_));
   size_t kept = order_.size();
   double sum = 0;
   if (options_.top_k > 0 && options_.top_k < std::ssize(order_)) {

@@ -30,6 +30,7 @@ class TokenSampler {
 
   const SamplingOptions options_;
   std::span<const float> probabilities_;
+  double largest_ = 0;          // of probabilities_
   std::vector<int64_t> order_;  // the first sorted_ by falling probability
   size_t sorted_ = 0;
 };

@@ -322,7 +322,7 @@ std::unique_ptr<Recipe> RecognizeMaskFolders(const RecipeRequest& request) {
   NameClasses(ValuesOf(*masks), root, request.log, &folder);
   if (folder.classes.size() < 2) {
     Throw(ErrorKind::kData, "the masks in {} have {}, so that there is nothing to tell apart",
-          train->masks.string(), Counted(folder.classes.size(), "class"));
+          train->masks.string(), folder.classes.empty() ? "no class" : "one class");
   }
   data.size = MedianSize(*images);
   data.train = TrainLines(folder);

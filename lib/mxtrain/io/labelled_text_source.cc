@@ -65,7 +65,9 @@ class LabelledTextSource final : public Source {
     if (param.labels) ReadLabels(param);
     notes_.push_back(
         format("{}: {}, {}{}", path_, Counted(size(), "text"), encoder.Describe(), DescribeCuts()));
-    WarnOfEmpty();
+    WarnOf([](const std::string& text) { return Trim(text, " \t\r\n").empty(); }, "empty");
+    WarnOf([](const std::string& text) { return !IsUtf8(text); },
+           "not UTF-8; what is invalid there is read as bytes or as U+FFFD");
   }
 
   int64_t size() const override { return std::ssize(rows_.texts); }
@@ -154,17 +156,14 @@ class LabelledTextSource final : public Source {
                   cut == 1 ? "1 is" : format("{} are", cut), length_, longest_);
   }
 
-  void WarnOfEmpty() {
-    int64_t empty = 0, first = 0;
-    for (int64_t i = size(); i-- > 0;) {
-      if (rows_.texts[static_cast<size_t>(i)].find_first_not_of(" \t\r\n") != std::string::npos)
-        continue;
-      ++empty;
-      first = i;
-    }
-    if (empty == 0) return;
-    warnings_.push_back(format("{} empty (first: {})",
-                               empty == 1 ? "a text is" : Counted(empty, "text") + " are",
+  // Of the texts for which the predicate holds; `what`: they are.
+  template <typename IsSo>
+  void WarnOf(const IsSo& is_so, const std::string& what) {
+    const int64_t count = std::ranges::count_if(rows_.texts, is_so);
+    if (count == 0) return;
+    const int64_t first = std::ranges::find_if(rows_.texts, is_so) - rows_.texts.begin();
+    warnings_.push_back(format("{} {} (first: {})",
+                               count == 1 ? "a text is" : Counted(count, "text") + " are", what,
                                Name(first)));
   }
 

@@ -146,6 +146,7 @@ class JsonRows {
 
   void Add(std::string_view text, int64_t line) {
     const FileJson json = FileJson::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded() && !IsUtf8(text)) Fail(line, "it is not UTF-8");
     if (json.is_discarded()) Fail(line, "it is not JSON: each line is an object");
     if (!json.is_object())
       Fail(line, format("it is not an object, but {}; expected {{\"{}\": ..., \"{}\": ...}}",

@@ -50,6 +50,8 @@ TEST_CASE("tokens are drawn by their probabilities, as temperature, top_k and to
   CheckShares({.top_p = 0.7}, {0, 0.4, 0, 0.25, 0.2, 0});
   CheckShares({.top_p = 0}, {0, 1, 0, 0, 0, 0});
   CheckShares({.temperature = 0}, {0, 1, 0, 0, 0, 0});
+  for (const double cold : {0.01, 1e-3, 1e-9, 1e-300})
+    CheckShares({.temperature = cold}, {0, 1, 0, 0, 0, 0});
   CheckShares({.top_k = 3, .top_p = 0.5}, {0, 0.4, 0, 0.25, 0, 0});  // of 0.85
 }
 
