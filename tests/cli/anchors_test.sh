@@ -54,6 +54,8 @@ expect 2 init photos --net $net
 says "--net $net finds boxes of objects, which "
 expect 2 init shapes --net $net --head-only --weights run --output other.yaml
 says "--head-only is for images of one class"
+expect 3 check ssd.yaml 'data.train.transforms=[iou_crop, {normalize: {mean: 0.5, std: 0.5}}]'
+says "end the transforms with a fixed one: resize: [height, width], letterbox"
 expect 3 check ssd.yaml 'net.input=[3, 96, 96]'
 says "the layers of $net say the size of images"
 expect 3 train ssd.yaml data.train.source=image_folder data.train.path=photos data.train.classes=null data.val=null

@@ -166,6 +166,9 @@ TShape ExampleLoader::DataShape(size_t data_field) const {
 // another size is a bad example.
 TShape ExampleLoader::CommonShape(size_t data_field) const {
   constexpr int64_t kLooks = 256;
+  constexpr const char* kFixed =
+      "end the transforms with a fixed one: resize: [height, width], letterbox, center_crop, "
+      "random_crop or random_resized_crop";
   const int64_t step = std::max<int64_t>(1, source_->size() / kLooks);
   Sample sample;
   std::string first, unreadable;
@@ -187,16 +190,17 @@ TShape ExampleLoader::CommonShape(size_t data_field) const {
       continue;
     }
     const auto& [own, out] = *sizes;
+    if (!out.known())
+      Throw(ErrorKind::kConfig, "the transforms produce images of different sizes; {}", kFixed);
     if (first.empty()) {
       first = source_->Name(index);
       size = out;
       stored = own;
     } else if (out.height != size.height || out.width != size.width) {
-      Throw(ErrorKind::kConfig,
-            "the transforms produce images of different sizes: {} has {}x{} pixels, {} has {}x{}; "
-            "end the transforms with a fixed one: "
-            "resize: [height, width], center_crop, random_crop or random_resized_crop",
-            first, stored.width, stored.height, source_->Name(index), own.width, own.height);
+      Throw(
+          ErrorKind::kConfig,
+          "the transforms produce images of different sizes: {} has {}x{} pixels, {} has {}x{}; {}",
+          first, stored.width, stored.height, source_->Name(index), own.width, own.height, kFixed);
     }
   }
   if (first.empty()) Throw(ErrorKind::kData, "no image could be read; the first: {}", unreadable);

@@ -439,7 +439,7 @@ TEST_CASE("files of one size need no resize; of two, both are named with their s
   CHECK(why == "the transforms produce images of different sizes: " + dir.path() +
                    "/a/0.png has 16x12 pixels, " + dir.path() +
                    "/b/3.png has 12x16; end the transforms with a fixed one: resize: [height, "
-                   "width], center_crop, random_crop or random_resized_crop");
+                   "width], letterbox, center_crop, random_crop or random_resized_crop");
   CHECK(NewPipeline(runtime, Folder(dir), {{"center_crop", {{"fraction", "0.5"}}}}, batches)
             ->provide_data()[0]
             .shape == TShape{1, 3, 6, 6});
