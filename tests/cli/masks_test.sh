@@ -87,7 +87,7 @@ for decoder in deeplab unet; do
 done
 expect 0 train net.yaml vars.dice_weight=2 --out dice -q train.max_steps=2 train.epochs=1
 holds "the overlaps are no loss" grep -q "dice_loss" dice/config.yaml
-expect 0 infer dice shapes/val/images --format json
+expect 0 infer dice shapes/val/images --format jsonl
 holds "the overlaps are predicted" sh -c '! grep -q overlap stdout'
 expect 2 init flat --output no.yaml --net mobilenet_v2 --head-only
 expect 0 init shapes/train --task classification --output -

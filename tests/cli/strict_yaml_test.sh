@@ -69,5 +69,6 @@ if [ $code -eq 77 ] && [ "$failures" -eq 0 ]; then
 fi
 [ $code -eq 0 ] || fail "configurations are not strict YAML, or not valid by the schema"
 for i in $(seq 400); do echo "To be, or not to be, $i times"; done >configs/blocks/plays.txt  # the tokens of a net of text are those of its data
+for i in $(seq 40); do printf 'class%d\twhat is number %d\n' $((i % 3)) "$i"; done | cat <(printf 'label\ttext\n') - >configs/blocks/questions.tsv
 for block in configs/blocks/*.yaml; do expect 0 plan "$block"; done
 finish

@@ -9,7 +9,7 @@ prints "912,159"
 expect 0 init shapes --net yolox_nano --size 64 --output scratch.yaml
 expect 0 train scratch.yaml --out scratch -q train.epochs=2 vars.l1_weight=1
 expect 0 eval scratch
-prints "objects: mean AP"
+prints "detections: mean AP"
 expect 0 infer scratch shapes/val/images --threshold 0.001 --format csv --output found.csv --annotate drawn
 holds "no images are drawn" test "$(ls drawn | wc -l)" = 12
 expect 0 export scratch found.onnx

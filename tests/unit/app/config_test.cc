@@ -34,7 +34,8 @@ Outcome LoadAndBuild(const config::LoadRequest& request, const OperatorRegistry&
     outcome.net = config::BuildNet(
         outcome.loaded.config, registry,
         [](std::string_view name) {
-          return name == "classes" ? std::optional<int64_t>(1000) : std::nullopt;
+          const bool counted = name == "classes" || name == "tokens";
+          return counted ? std::optional<int64_t>(1000) : std::nullopt;
         },
         &diagnostics);
   } catch (const config::DiagnosticError&) {

@@ -121,7 +121,7 @@ TEST_CASE("every file of configs/ that is a whole configuration builds, with all
     const Outcome o = Load(file);
     REQUIRE(o.text == "");
     const int64_t batch = std::max(o.loaded.config.data.batch_size, 1);
-    CHECK(o.net.symbol.InferShape(config::BatchShapes(o.net, batch)).complete);
+    CHECK(o.net.symbol.InferShape(config::PlannedShapes(o.net, batch)).complete);
     // Batches of every size fit.
     config::Diagnostics diagnostics(o.sources);
     config::CheckNetShapes(o.net, batch, {}, &diagnostics);

@@ -35,7 +35,7 @@ TEST_CASE("a character is given when it is whole") {
 TEST_CASE("a text ends before a stop, of which nothing is given") {
   CHECK(BytesOf("one end.", {"end"}) == "o|n||e |||stop ");
   CHECK(BytesOf("one", {"end"}) == "o|n||e");  // what could have become a stop is text
-  CHECK(BytesOf("enended", {"end"}) == "|||en|stop ");
+  CHECK(BytesOf("enended", {"end"}) == "||en||stop ");
   CHECK(BytesOf("abcabd", {"abd", "c"}) == "||stop ab");
   CHECK(BytesOf("xé", {"\xC3\xA9"}) == "x||stop ");
 }

@@ -77,6 +77,7 @@ std::vector<Case> LayerCases() {
       One("ElementWiseSum", {{"num_args", "3"}}, {kRow, kRow, kRow}),
       BesideRounded("round"),
       BesideRounded("rint"),
+      One("dice_loss", {}, {{{3, 4, 5}}, Numbers({4, 5}, {0, 2, 1, 1, -1, 0, 7})}),
       One("Embedding", {{"input_dim", "5"}, {"output_dim", "3"}},
           {Numbers({4}, {0, 4, 2, 1, 3, 9, -2})}),
       One("EmbeddingBag", {{"input_dim", "6"}, {"output_dim", "3"}, {"padding", "5"}},

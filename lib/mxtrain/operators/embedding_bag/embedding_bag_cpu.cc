@@ -14,7 +14,7 @@ namespace {
 
 // to += factor * from.
 template <typename A, typename T>
-MXTRAIN_SIMD void AddRow(int64_t length, A factor, const T* from, A* to) {
+MXTRAIN_SIMD void AddScaled(int64_t length, A factor, const T* from, A* to) {
 #pragma GCC ivdep
   for (int64_t k = 0; k < length; ++k) to[k] += factor * static_cast<A>(from[k]);
 }
@@ -87,7 +87,7 @@ class EmbeddingBagOperator final : public Operator {
       A sums[kColumns] = {};
       for (int64_t j = 0; j < length; ++j) {
         const int64_t row = rows_[static_cast<size_t>(text * length + j)];
-        if (row >= 0) AddRow(width, A(1), weight + row * param_.output_dim + column, sums);
+        if (row >= 0) AddScaled(width, A(1), weight + row * param_.output_dim + column, sums);
       }
       for (int64_t k = 0; k < width; ++k) Assign(req, to, column + k, share * sums[k]);
     }
