@@ -2,7 +2,8 @@
 // dice_loss: how little the predicted pixels of each class overlap with the labelled ones
 // (Milletari et al. 2016, arXiv 1606.04797), one number for each image; MakeLoss makes it the loss
 // of a net, beside a SoftmaxOutput or alone. Inputs: data [N, classes, ...], scores before the
-// softmax; label [N, ...], classes. With p the softmax, t 1 where a pixel is labelled as the class:
+// softmax; label [N, ...], or its pixels in a row, classes. With p the softmax, t 1 where a pixel
+// is labelled as the class:
 //   L = 1 - mean over classes of (2 sum p t + smooth) / (sum p + sum t + smooth)
 // over the pixels of the image whose label is a class. Classes count alike however few pixels they
 // have; one that an image has not is learnt there too: not to be predicted. The label has no
@@ -45,7 +46,10 @@ class DiceLossProperty final : public PropertyWithParam<DiceParam> {
             data.ToString());
     std::vector<int64_t> pixels(data.begin(), data.end());
     pixels.erase(pixels.begin() + 1);
-    UnifyShape(TShape(pixels), &(*in)[kLabel], TypeString(), "label");
+    TShape& label = (*in)[kLabel];
+    const bool flat = data.known() && data.ndim() > 3 && label.has_rank() && label.ndim() == 2;
+    UnifyShape(flat ? TShape{data[0], data.Product(2, data.ndim())} : TShape(pixels), &label,
+               TypeString(), "label");
     UnifyShape(TShape{data[0]}, &(*out)[0], TypeString(), "output");
     return data.known() && (*in)[kLabel].known() && (*out)[0].known();
   }

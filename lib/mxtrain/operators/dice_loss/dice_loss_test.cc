@@ -113,6 +113,8 @@ TEST_CASE("dice_loss: shapes") {
   CHECK(TestRegistry().Create("dice_loss", {})->InferShape(&in, &out, &aux));
   CHECK(in[1] == TShape{2, 4, 5});
   CHECK(out[0] == TShape{2});
+  in = {TShape{2, 3, 4, 5}, TShape{2, 20}};  // as SoftmaxOutput has it
+  CHECK(TestRegistry().Create("dice_loss", {})->InferShape(&in, &out, &aux));
   const auto refused = [](std::vector<TShape> shapes, const char* what) {
     std::vector<TShape> outputs(1), none;
     CHECK_THROWS_WITH_AS(
@@ -121,6 +123,7 @@ TEST_CASE("dice_loss: shapes") {
   };
   refused({TShape{2, 3}, TShape{}}, "have no pixels");
   refused({TShape{2, 3, 4, 5}, TShape{2, 4, 4}}, "label");
+  refused({TShape{2, 3, 4, 5}, TShape{2, 19}}, "label");
   CHECK_THROWS_WITH_AS(TestRegistry().Create("dice_loss", {{"smooth", "0"}}),
                        doctest::Contains("smooth"), Error);
 }
