@@ -85,10 +85,6 @@ for decoder in deeplab unet; do
   holds "$decoder adds no layers of its own" grep -q "name: decoder_aspp\|name: decoder2," $decoder/config.yaml
   expect 0 eval $decoder
 done
-expect 0 train net.yaml vars.dice_weight=2 --out dice -q train.max_steps=2 train.epochs=1
-holds "the overlaps are no loss" grep -q "dice_loss" dice/config.yaml
-expect 0 infer dice shapes/val/images --format jsonl
-holds "the overlaps are predicted" sh -c '! grep -q overlap stdout'
 expect 2 init flat --output no.yaml --net mobilenet_v2 --head-only
 expect 0 init shapes/train --task classification --output -
 prints "num_hidden"
