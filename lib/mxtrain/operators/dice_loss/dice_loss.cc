@@ -63,7 +63,7 @@ class DiceLossProperty final : public PropertyWithParam<DiceParam> {
     across[1] = shape[1];
     one_class[1] = 1;
     const Kwargs pixels = {{"axis", params::Print(TShape(axes))}};
-    const auto classes = g("_arange", {}, {{"start", "0"}, {"stop", params::Print(shape[1])}});
+    const auto classes = g("arange_like", {g.argument(kData)}, {{"axis", "1"}});
 
     const auto p = g("softmax", {g.argument(kData)}, {{"axis", "1"}}),
                t = g("broadcast_equal", {g.Reshape(g.argument(kLabel), TShape(one_class)),
