@@ -33,6 +33,8 @@ const std::set<std::string> kSlow = {"alexnet",
                                      "densenet121",
                                      "efficientnet_v2_s",
                                      "fcn_resnet50",
+                                     "gpt2_124m",
+                                     "gpt2_355m",
                                      "inception_v3",
                                      "lraspp_mobilenet_v3_large",
                                      "resnet1001",
@@ -41,6 +43,7 @@ const std::set<std::string> kSlow = {"alexnet",
                                      "resnet34",
                                      "resnet50",
                                      "resnext50_32x4d",
+                                     "ssdlite320_mobilenet_v3_large",
                                      "swin_t",
                                      "vgg11",
                                      "vit_b_16",
@@ -52,7 +55,9 @@ const std::set<std::string> kSlow = {"alexnet",
                                      "vgg16_bn",
                                      "vgg19",
                                      "vgg19_bn",
-                                     "wide_resnet50_2"};
+                                     "wide_resnet50_2",
+                                     "yolox_s",
+                                     "yolox_tiny"};
 constexpr int64_t kConfigBatch = 2;
 constexpr int64_t kClasses = 10;  // for nets that take it from the data
 
@@ -64,7 +69,7 @@ config::Net LoadNet(const fs::path& file) {
   config::Net net = config::BuildNet(
       loaded.config, TestRegistry(),
       [](std::string_view name) {
-        return name == "classes" ? std::optional(kClasses) : std::nullopt;
+        return name == "classes" || name == "tokens" ? std::optional(kClasses) : std::nullopt;
       },
       &diagnostics);
   diagnostics.ThrowIfErrors();
@@ -75,7 +80,7 @@ executor::BindRequest ConfigRequest(const config::Net& net) {
   const Symbol& symbol = net.symbol;
   executor::BindRequest request;
   request.namesake = 0;  // executors of one net are compared
-  request.shapes = config::BatchShapes(net, kConfigBatch);
+  request.shapes = config::PlannedShapes(net, kConfigBatch);
   std::set<std::string> labels;
   for (const auto& label : net.labels) labels.insert(label.name);
   for (const std::string& name : symbol.ListArguments()) {
