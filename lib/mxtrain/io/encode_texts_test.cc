@@ -16,7 +16,7 @@ using namespace mxtrain::io;
 std::string LinesOfText(size_t bytes) {
   std::string text;
   for (int i = 0; text.size() < bytes; ++i)
-    text += format("{} sheep and {} more\n{}", i, i * i % 97, i % 5 == 0 ? "\n" : "");
+    text += format("{} sheep and {} more\n{}", i, i % 97 * (i % 89), i % 5 == 0 ? "\n" : "");
   return text;
 }
 
