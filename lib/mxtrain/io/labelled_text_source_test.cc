@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts with labels in tables and JSON lines, against what stands in the file as the test wrote it.
+// Texts with labels in tables and JSON lines, against the rows that the test wrote.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 namespace mxtrain {
 
-// A property also implements this if arguments may be left out: in a symbol they are then zeros
+// A property also implements this if arguments may be missing: in a symbol they are then zeros
 // (RNN's initial states), while other missing arguments become variables.
 class MXTRAIN_API ZerosIfMissing {
  public:
