@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sources share the work of their headers, in two ways:
 # - Several of a target are compiled as one (CMAKE_UNITY_BUILD, in all presets but dev), which halves the time of a build. Names of one
-#   target must therefore differ, in anonymous namespaces too; a compiler finds where they do not.
+#   target must therefore differ, in anonymous namespaces too; a compiler finds where they do not. Which are compiled together follows from
+#   their names, so that a new source moves none of the others.
 # - MXTRAIN_PRECOMPILE=ON, in the sanitizer presets, whose builds mostly parse, precompiles those of the standard library.
 # The preset dev and `scripts/nightly.sh includes` compile each file by itself, which shows that it includes what it uses.
 #
@@ -15,12 +16,33 @@ set(mxtrain_precompiled <algorithm> <atomic> <filesystem> <fstream> <functional>
   <string> <thread> <vector> <fmt/format.h> <fmt/ranges.h>)
 set(mxtrain_precompiled_source ${CMAKE_CURRENT_LIST_DIR}/precompile.cc)
 
+# mxtrain_group_of(name COUNT count MOST most var): the number of the group of NAME, one of COUNT names that are spread over groups of MOST
+# at most on average. The number of groups is a power of two: it changes only where COUNT doubles.
+function(mxtrain_group_of name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "COUNT;MOST" "")
+  set(groups 1)
+  math(EXPR capacity ${ARG_MOST})
+  while(capacity LESS ARG_COUNT)
+    math(EXPR groups "${groups} * 2")
+    math(EXPR capacity "${capacity} * 2")
+  endwhile()
+  string(MD5 hash "${name}")
+  string(SUBSTRING ${hash} 0 6 hash)
+  math(EXPR group "0x${hash} % ${groups}")
+  set(${ARG_UNPARSED_ARGUMENTS} ${group} PARENT_SCOPE)
+endfunction()
+
 function(mxtrain_share_headers)
   cmake_parse_arguments(ARG "OWN" "" "" ${ARGN})
   foreach(target IN LISTS ARG_UNPARSED_ARGUMENTS)
     get_target_property(sources ${target} SOURCES)
     list(FILTER sources INCLUDE REGEX "\\.cc$")
+    list(LENGTH sources count)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
     foreach(source IN LISTS sources)
+      get_filename_component(name ${source} NAME)
+      mxtrain_group_of(${name} COUNT ${count} MOST 16 group)
+      set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
       get_filename_component(source ${source} ABSOLUTE)
       if(EXISTS ${source})
         file(STRINGS ${source} highway LIMIT_COUNT 1 REGEX "#include <hwy/|#include \"hwy/")
