@@ -23,6 +23,7 @@
 #include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/executor/captures.h"
 #include "mxtrain/ndarray/device_times.h"
 #include "mxtrain/operator/registry.h"
@@ -41,8 +42,8 @@ double SecondsSince(Time::time_point from) {
 // Time per operator of a trace, by name of the layer.
 std::map<std::string, double> OperatorTimes(const std::string& trace) {
   std::map<std::string, double> sums;
-  const Json parsed = Json::parse(ReadFile(trace));
-  for (const Json& event : parsed.at("traceEvents")) {
+  const FileJson parsed = ReadJsonOf(trace, ReadFile(trace));
+  for (const FileJson& event : parsed.at("traceEvents")) {
     if (event.value("ph", "") == "X")
       sums[event.at("name").get<std::string>()] += event.at("dur").get<double>();
   }

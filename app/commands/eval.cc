@@ -12,10 +12,12 @@
 #include "app/commands/trained_files.h"
 #include "app/config/document.h"
 #include "app/config/near_file.h"
+#include "app/inference/file_names.h"
 #include "app/inference/finite_check.h"
 #include "app/inference/open_model.h"
 #include "app/report/html_report.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/report/result_file.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
@@ -97,6 +99,10 @@ class Eval final : public Command {
       Throw(ErrorKind::kUsage, "{} beside --input NAME=FILE: give either arrays or DATA", data_);
     if (tiles_.given() && !arrays.empty())
       Throw(ErrorKind::kUsage, "--tile reads parts of images; the inputs are arrays");
+    std::vector<std::string> read = inference::FilesOf(model_);
+    read.push_back(data_);
+    std::ranges::move(arrays.Files(), std::back_inserter(read));
+    report::RequireNotRead(predictions_, read);
     const std::map<std::string, Context> places = session::ParsePlaces(places_);
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
@@ -465,8 +471,9 @@ class Eval final : public Command {
       own_run ? MakeOwnFolder(folder) : MakeFolders(folder);
       WriteFileAtomically(folder + "/report.json", report::JsonText(result, 2) + "\n");
       for (const auto& [task, report] : reports)
-        report->WriteFiles(OfTask(reports, task).size() > 1 ? folder + "/" + report->head().name
-                                                            : folder);
+        report->WriteFiles(OfTask(reports, task).size() > 1
+                               ? folder + "/" + inference::FileName(report->head().name)
+                               : folder);
       if (own_run) report::WriteHtmlReport(model_);
     } catch (const std::exception& e) {
       if (!own_run) throw;
@@ -491,16 +498,18 @@ class Eval final : public Command {
       std::cout << report::JsonText(result) << std::endl;
     } else {
       const int64_t examples = result["examples"], not_finite = result["not_finite"];
-      std::cout << format("{} on {} examples of {}{}\n", model.file, examples, DataName(model),
-                          data_.empty() && array_names_.empty() &&
-                                  session::PipelineSpec::FromJson(model.info.pipeline).HoldsOut()
-                              ? ", held out in training"
-                              : "");
-      if (not_finite > 0) std::cout << format("  {:<16} {}\n", "not finite", not_finite);
+      std::string text =
+          format("{} on {} examples of {}{}\n", model.file, examples, DataName(model),
+                 data_.empty() && array_names_.empty() &&
+                         session::PipelineSpec::FromJson(model.info.pipeline).HoldsOut()
+                     ? ", held out in training"
+                     : "");
+      if (not_finite > 0) text += format("  {:<16} {}\n", "not finite", not_finite);
       for (const auto& [name, value] : values)
-        std::cout << format("  {:<16} {:.6f}\n", name, tasks::UnsignedNan(value));
+        text += format("  {:<16} {:.6f}\n", name, tasks::UnsignedNan(value));
       for (const auto& [task, report] : reports)
-        std::cout << report->Text(worst_, OfTask(reports, task).size() > 1);
+        text += report->Text(worst_, OfTask(reports, task).size() > 1);
+      std::cout << report::PrintableLines(text);  // names of heads are the model's
     }
   }
 

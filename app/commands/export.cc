@@ -12,11 +12,13 @@
 #include "app/inference/gpt2_form.h"
 #include "app/inference/open_model.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
 #include "app/session/pipeline_spec.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/io/text_files.h"
 #include "mxtrain/ndarray/safetensors.h"
 
@@ -63,6 +65,9 @@ class Export final : public Command {
     if (!names_.empty() && !safetensors)
       Throw(ErrorKind::kUsage, "--names is for FILE.safetensors, not for {}", output_);
     onnx_.Check(onnx);
+    const bool prefix = !safetensors && !onnx;
+    for (const std::string& file : prefix ? inference::FilesOf(output_) : std::vector{output_})
+      report::RequireNotRead(file, inference::FilesOf(model_));
     auto [runtime, model, only_batch, unread] =
         inference::OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console.log());
     const int64_t batch = std::max<int64_t>(only_batch, 1);
@@ -141,8 +146,8 @@ class Export final : public Command {
   static void RequireReplaceable(const std::string& path) {
     constexpr size_t kMostBytes = size_t{1} << 20;
     if (!std::filesystem::exists(path)) return;
-    const Json old = Json::parse(ReadFile(path, kMostBytes), nullptr, /*allow_exceptions=*/false);
-    if (old.is_object() && old.contains("model_type") && old["model_type"] == "gpt2") return;
+    const Expected<FileJson, Refusal> old = ReadJson<FileJson>(ReadFile(path, kMostBytes));
+    if (old && old->is_object() && old->value("model_type", FileJson()) == "gpt2") return;
     Throw(ErrorKind::kUsage,
           "{} would be replaced, and is not of a GPT-2; export into a folder of its own", path);
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain import FILE
+#include <array>
 #include <filesystem>
 #include <iostream>
 
 #include "app/commands/command_list.h"
 #include "app/config/net_onnx.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/session/device_choice.h"
 #include "app/session/open_runtime.h"
 #include "mxtrain/base/error.h"
@@ -47,7 +49,8 @@ class Import final : public Command {
       Throw(ErrorKind::kUsage, "--weights {}: the name must end in {}", weights_, kWeightsEnding);
     if (flags.json && !output_.empty())
       Throw(ErrorKind::kUsage, "--output takes the configuration, and --json prints none");
-    for (const std::string& path : {weights_, output_}) RequireFree(path);
+    for (const std::string& path : {weights_, output_})
+      report::RequireFree(path, std::array{file_}, overwrite_);
     const auto runtime = session::MakeRuntime(
         flags, 0, session::MakeRegistry(flags.plugins, DeviceType::kCPU), console.log());
     const onnx::ImportedNet net = Read(runtime->operators());
@@ -66,12 +69,6 @@ class Import final : public Command {
   }
 
  private:
-  void RequireFree(const std::string& path) const {
-    if (path.empty() || overwrite_ || !std::filesystem::exists(path)) return;
-    Throw(ErrorKind::kFileSystem,
-          "{} exists already; use --overwrite to replace it, or write another", path);
-  }
-
   static void Write(const std::string& path, const std::string& bytes) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
     if (!folder.empty()) MakeFolders(folder);

@@ -22,6 +22,7 @@
 #include "app/inference/tiled_predictions.h"
 #include "app/report/npy.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
 #include "app/session/pipeline_spec.h"
@@ -127,6 +128,7 @@ class Infer final : public Command {
     of_arrays_ = !arrays.empty();
     CheckFlags();
     if (!of_arrays_) inference::CheckOrder(model_, inputs_[0], "infer");
+    CheckWritten(arrays.Files());
     if (tiles_.given()) CheckTiles();
     std::map<std::string, Context> places = session::ParsePlaces(places_);
     const bool labels = format_ == "coco" || format_ == "yolo";
@@ -235,6 +237,13 @@ class Infer final : public Command {
   // Whether the result is every output of the net, as numbers.
   bool WritesOutputs() const {
     return of_arrays_ && output_layer_.empty() && output_.ends_with(".npy");
+  }
+
+  void CheckWritten(const std::vector<std::string>& arrays) const {
+    std::vector<std::string> read = inference::FilesOf(model_);
+    read.insert(read.end(), inputs_.begin(), inputs_.end());
+    read.insert(read.end(), arrays.begin(), arrays.end());
+    for (const std::string& file : {output_, probabilities_}) report::RequireNotRead(file, read);
   }
 
   void CheckFlags() const {

@@ -2,6 +2,7 @@
 // mxtrain init FOLDER: scans a folder of images and writes a configuration that trains on it: a
 // small net from scratch, or, with --net, one that comes with the program, from published weights.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "app/config/near_file.h"
 #include "app/fetch/sha256.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/session/device_choice.h"
 #include "app/session/open_runtime.h"
 #include "app/tasks/task_list.h"
@@ -109,11 +111,7 @@ class Init final : public Command {
     CheckFlags();
     const std::unique_ptr<tasks::Recipe> recipe = Look(console);
     // Before a download.
-    if (output_ != "-" && fs::exists(output_) && !overwrite_) {
-      Throw(ErrorKind::kFileSystem,
-            "{} exists already; use --overwrite to replace it, or --output FILE to write another",
-            output_);
-    }
+    report::RequireFree(output_, std::array{folder_, weights_}, overwrite_);
     std::optional<ZooNet> net;
     WeightsChoice weights;
     if (!net_.empty()) {

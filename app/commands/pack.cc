@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain pack DATA OUT.rec
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -9,6 +10,7 @@
 #include "app/commands/command_list.h"
 #include "app/config/near_file.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -183,18 +185,9 @@ class Pack final : public Command {
   std::string ClassesFile() const { return io::BesideRecords(output_, ".classes"); }
 
   void RequireFree() const {
-    std::error_code none;
     for (const std::string& file : {output_, io::BesideRecords(output_, ".idx"), ListFile(),
                                     io::SumsOfRecords(output_), ClassesFile()}) {
-      for (const std::string& input : {data_, classes_}) {
-        if (input.empty() || !fs::equivalent(input, file, none)) continue;
-        Throw(ErrorKind::kUsage, "{} would replace {}, which is read; give OUT.rec another name",
-              output_, file);
-      }
-      if (!overwrite_ && fs::exists(file)) {
-        Throw(ErrorKind::kFileSystem,
-              "{} exists already; use --overwrite to replace it, or write another", file);
-      }
+      report::RequireFree(file, std::array{data_, classes_}, overwrite_);
     }
   }
 

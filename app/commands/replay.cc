@@ -13,6 +13,7 @@
 #include "app/session/session.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/read_json.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -109,7 +110,7 @@ Json ReadBundle(const std::string& bundle) {
     Throw(ErrorKind::kData,
           "{} is not a bundle of a diverged run (RUN/diverged-STEP): it contains no bundle.json",
           bundle);
-  const Json json = Json::parse(ReadFile(file), nullptr, /*allow_exceptions=*/false);
+  const Json json = ReadJsonOf<Json>(file, ReadFile(file));
   if (!json.is_object() || !json.value("step", Json()).is_number_integer() ||
       !json.value("threads", Json()).is_number_integer()) {
     Throw(ErrorKind::kData,

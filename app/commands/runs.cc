@@ -64,7 +64,7 @@ class Runs final : public Command {
     Row(const RunSummary& run, const std::string& folder)
         : name(std::filesystem::path(run.path).lexically_relative(folder).string()) {
       if (!run.best) return;
-      metric = run.best->metric;
+      metric = report::Printable(run.best->metric);
       best = report::FormatNumber(run.best->value);
       epoch = std::to_string(run.best->epoch);
       if (const auto value = report::LastValue(run.metrics, metric))
@@ -91,8 +91,10 @@ class Runs final : public Command {
               {"value", run.best->value},
               {"epoch", run.best->epoch},
               {"higher_is_better", run.best->higher_is_better}};
-    for (const std::string& measure : run.metrics.Measures())
-      last[measure] = *report::LastValue(run.metrics, measure);
+    for (const std::string& measure : run.metrics.Measures()) {
+      const std::optional<double> value = report::LastValue(run.metrics, measure);
+      last[measure] = value ? Json(*value) : Json();
+    }
     return {{"run", run.path},      {"state", report::NameOf(run.state)},
             {"epochs", run.epochs}, {"best", best},
             {"last", last},         {"seconds", run.seconds}};

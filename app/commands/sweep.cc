@@ -19,6 +19,7 @@
 #include "app/report/run_summary.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/read_json.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -194,7 +195,7 @@ class Sweep final : public Command {
     if (!begun) return Save(flags);
     Json before;
     try {
-      before = Json::parse(ReadFile(file));
+      before = ReadJsonOf<Json>(file + " is damaged", ReadFile(file));
       if (before.at("sweep") != Identity(flags)) {
         Throw(ErrorKind::kUsage, "{} contains another sweep (see {}); choose another --out", out_,
               file);

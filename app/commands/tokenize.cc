@@ -9,6 +9,7 @@
 #include "app/commands/progress.h"
 #include "app/config/near_file.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -92,10 +93,9 @@ class Tokenize final : public Command {
       Throw(ErrorKind::kUsage, "--train makes a tokenizer: remove --tokenizer");
     if (!output_.empty() && fs::path(output_).extension() != ".tokens")
       Throw(ErrorKind::kUsage, "--output {}: name a file of tokens FILE.tokens", output_);
-    for (const std::string& file : {save_, output_}) {
-      if (!file.empty() && !overwrite_ && fs::exists(file))
-        Throw(ErrorKind::kUsage, "{} exists; --overwrite replaces it", file);
-    }
+    std::vector<std::string> read = Files();
+    read.push_back(tokenizer_);
+    for (const std::string& file : {save_, output_}) report::RequireFree(file, read, overwrite_);
   }
 
   std::vector<std::string> Files() const {

@@ -130,9 +130,8 @@ std::string UrlOf(const std::string& address, const std::string& hub) {
 
 std::string FileNameOf(const std::string& url) {
   const std::string path = url.substr(0, url.find_first_of("?#"));
-  const std::string name = path.substr(path.rfind('/') + 1);
   const bool has_path = path.find('/', path.find("://") + 3) != std::string::npos;
-  return !has_path || name.empty() || name.starts_with('.') ? "file" : name;
+  return has_path ? path.substr(path.rfind('/') + 1) : "";
 }
 
 std::string SiblingOf(const std::string& address, const std::string& name) {

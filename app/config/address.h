@@ -17,7 +17,7 @@ void CheckAddress(const std::string& address);
 // What to ask a server for: an https:// or http:// address. `hub`: in place of
 // https://huggingface.co, if not empty. Throws as CheckAddress.
 std::string UrlOf(const std::string& address, const std::string& hub);
-// The last part of the path, "model.safetensors"; "file" if it has none.
+// The last part of the path, "model.safetensors"; "" if it has none.
 std::string FileNameOf(const std::string& url);
 // The address with another name in place of its last part; what follows '?' stays.
 std::string SiblingOf(const std::string& address, const std::string& name);

@@ -19,7 +19,7 @@
 #include "app/fetch/http_client.h"
 #include "app/fetch/sha256.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 
 namespace mxtrain::fetch {
@@ -105,9 +105,10 @@ class Download {
   std::string ReadNote() const {
     std::error_code error;
     if (!fs::exists(note_, error)) return "";
-    const FileJson note = FileJson::parse(ReadFile(note_, kMostNoteBytes), nullptr, false);
+    const auto read = ReadJson<FileJson>(ReadFile(note_, kMostNoteBytes));
+    const FileJson note = read && read->is_object() ? *read : FileJson::object();
     const auto text = [&note](const char* key) {
-      const auto found = note.is_object() ? note.find(key) : note.end();
+      const auto found = note.find(key);
       return found != note.end() && found->is_string() ? found->get<std::string>() : "";
     };
     return text("url") == url_ ? text("validator") : "";
@@ -166,6 +167,11 @@ class Download {
   // The head of the file, or of its rest.
   void Begin(const HttpRequest& request, const HttpAnswer& answer) {
     const bool continues = answer.status == 206 && request.from > 0;
+    if (answer.status == 206 && !continues) {
+      Throw(ErrorKind::kFileSystem,
+            "cannot download {}: the server sends a part of it, and the whole file was asked for",
+            url_);
+    }
     if (continues && answer.from != request.from) {
       Discard();
       Throw(ErrorKind::kFileSystem,
@@ -312,6 +318,22 @@ void CheckSha256(const std::string& path, const std::string& sha256) {
         path, sum, wanted);
 }
 
+namespace {
+
+// No two names of a folder there become one here. What is hidden, long, or named like a part of a
+// download gets a name of its own.
+std::string NameInCache(const std::string& name) {
+  if (name.empty()) return "file";
+  const bool plain = name.size() <= kLongestName && !name.starts_with('.') &&
+                     !name.ends_with(".part") && !name.ends_with(".part.json") && name != "file";
+  if (plain) return name;
+  const std::string end = name.substr(name.size() - std::min(name.size(), kLongestName));
+  return "file-" + Sha256OfText(name).substr(0, kHashDigits) + "-" +
+         end.substr(std::min(end.find_first_not_of('.'), end.size()));
+}
+
+}  // namespace
+
 std::string FetchFile(const std::string& address, const FetchOptions& given,
                       console::Console& console) {
   const std::string url = config::UrlOf(address, Variable("HF_ENDPOINT"));
@@ -320,12 +342,10 @@ std::string FetchFile(const std::string& address, const FetchOptions& given,
   FetchOptions options = given;
   if (!options.sha256.empty()) options.sha256 = config::ToSha256(options.sha256);
   const std::string cache = fs::absolute(options.cache_dir).lexically_normal().string();
-  std::string name = config::FileNameOf(url);
-  if (name.size() > kLongestName) name = name.substr(name.size() - kLongestName);
   // What lies in one folder there lies in one here, as an index and its files must.
   const std::string folder =
       cache + "/weights/" + Sha256OfText(config::SiblingOf(url, "")).substr(0, kHashDigits);
-  const std::string path = folder + "/" + name;
+  const std::string path = folder + "/" + NameInCache(config::FileNameOf(url));
   // A file has its name when it is whole: to find one takes no lock, and a cache that may only be
   // read serves.
   const auto cached = [&] {

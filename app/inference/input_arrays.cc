@@ -91,6 +91,12 @@ InputArrays InputArrays::Take(std::vector<std::string>* inputs) {
   return taken;
 }
 
+std::vector<std::string> InputArrays::Files() const {
+  std::vector<std::string> files;
+  for (const Array& array : arrays_) files.push_back(array.file);
+  return files;
+}
+
 std::vector<std::string> InputArrays::Names() const {
   std::vector<std::string> names;
   for (const Array& array : arrays_) names.push_back(array.name);

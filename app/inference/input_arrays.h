@@ -25,6 +25,7 @@ class InputArrays {
   bool empty() const { return arrays_.empty(); }
   int64_t examples() const { return examples_; }
   std::vector<std::string> Names() const;
+  std::vector<std::string> Files() const;
   // Of one example, by the names that were given.
   std::map<std::string, TShape> Shapes() const;
   // Other names for inputs of the model, such as those in its ONNX file: NAME there -> in the net.

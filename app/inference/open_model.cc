@@ -21,8 +21,8 @@
 #include "app/session/plugin_trust.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
 #include "mxtrain/base/params.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/device/kernel_choices.h"
 #include "mxtrain/io/image_folder_source.h"
@@ -221,6 +221,12 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
         command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
+std::vector<std::string> FilesOf(const std::string& where) {
+  const size_t at = where.rfind('@');
+  if (at == std::string::npos || std::filesystem::exists(where)) return {where};
+  return {where.substr(0, at) + "-symbol.json", ReferenceParamsFile(where)};
+}
+
 std::vector<std::string> DeclaredBy(const OpenedModel& opened) {
   std::vector<std::string> names = opened.unread;
   for (const auto* list : {&opened.model.info.inputs, &opened.model.info.labels}) {
@@ -361,8 +367,8 @@ void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
   if (arrays->empty() && model.info.pipeline.empty()) {
     for (InputInfo& input : model.info.inputs) input.shape = TShape();
   }
-  const Json list = Json::parse(text("classes"), nullptr, /*allow_exceptions=*/false);
-  for (const Json& name : list.is_array() ? list : Json::array()) {
+  const Expected<FileJson, Refusal> list = ReadJson<FileJson>(text("classes"));
+  for (const FileJson& name : list && list->is_array() ? *list : FileJson::array()) {
     if (name.is_string()) model.info.class_names.push_back(name.get<std::string>());
   }
   arrays->Rename(names);

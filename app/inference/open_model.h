@@ -22,6 +22,9 @@ struct OpenedModel {
   std::vector<std::string> unread;  // inputs of an ONNX file that nothing reads
 };
 
+// The files that `where` names as a model, or its run folder.
+std::vector<std::string> FilesOf(const std::string& where);
+
 // The names of a model's inputs, read or not, and labels.
 std::vector<std::string> DeclaredBy(const OpenedModel& opened);
 

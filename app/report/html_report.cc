@@ -13,7 +13,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 
 namespace mxtrain::report {
 namespace {
@@ -74,20 +74,43 @@ class Page {
   std::string text_;
 };
 
-// Files of a folder with this extension, sorted; none if the folder does not exist.
+// A run's folder may come from others: what lies behind a link is not a part of it.
+bool IsOwn(const fs::path& path, fs::file_type type) {
+  std::error_code missing;
+  return fs::symlink_status(path, missing).type() == type;
+}
+bool IsOwnFile(const fs::path& path) {
+  return IsOwn(path, fs::file_type::regular);
+}
+bool IsOwnFolder(const fs::path& path) {
+  return IsOwn(path, fs::file_type::directory);
+}
+
+// A run's own files of a folder with this extension, sorted; none if there is no such folder.
 std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& ending) {
   std::vector<fs::path> files;
+  if (!IsOwnFolder(folder)) return files;
   std::error_code missing;
   for (const auto& entry : fs::directory_iterator(folder, missing)) {
-    if (entry.path().extension() == ending) files.push_back(entry.path());
+    if (entry.path().extension() == ending && IsOwnFile(entry.path()))
+      files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;
 }
 
+// What is not a drawing of this program, whose scripts would run in the page, is named alone.
+void AddDrawing(Page* page, const fs::path& file) {
+  const std::string svg = ReadFile(file);
+  if (plot::IsDrawing(svg))
+    page->Svg(svg);
+  else
+    page->Text(format("{} is not a drawing of mxtrain, and is not shown", file.string()));
+}
+
 void AddImages(Page* page, const fs::path& folder) {
   page->BeginFigures();
-  for (const fs::path& file : FilesOf(folder, ".svg")) page->Svg(ReadFile(file));
+  for (const fs::path& file : FilesOf(folder, ".svg")) AddDrawing(page, file);
   for (const fs::path& file : FilesOf(folder, ".png")) {
     if (!fs::exists(fs::path(file).replace_extension(".svg")))
       page->Png(ReadFile(file), file.stem());
@@ -103,17 +126,17 @@ std::string TextOf(const Json& value) {
 
 // Most important figures first.
 void AddCurves(Page* page, const fs::path& folder) {
-  if (!fs::is_directory(folder)) return;
+  if (!IsOwnFolder(folder)) return;
   page->Heading("curves");
   page->BeginFigures();
   for (const char* name : {"loss.svg", "metrics.svg", "learning_rate.svg", "monitor.svg"}) {
-    if (fs::exists(folder / name)) page->Svg(ReadFile(folder / name));
+    if (IsOwnFile(folder / name)) AddDrawing(page, folder / name);
   }
   page->EndImages();
 }
 
 Json ReadObject(const std::string& file) {
-  Json value = Json::parse(ReadFile(file), nullptr, /*allow_exceptions=*/false);
+  Json value = ReadJsonOf<Json>(file, ReadFile(file));
   if (!value.is_object()) Throw(ErrorKind::kData, "{} is damaged: not a JSON object", file);
   return value;
 }
@@ -150,7 +173,7 @@ Cells ResultRow(const std::string& key, const Json& value) {
 }
 
 void AddResult(Page* page, const fs::path& file) {
-  if (!fs::exists(file)) return;
+  if (!IsOwnFile(file)) return;
   std::vector<Cells> rows;
   const Json result = ReadObject(file);
   const bool timed = result.value("images_per_second", 0.0) > 0;  // a run without steps is not
@@ -200,7 +223,7 @@ void AddMetrics(Page* page, const MetricsTable& table) {
 
 void AddEvaluation(Page* page, const fs::path& folder) {
   const fs::path report = folder / "report.json";
-  if (!fs::exists(report)) return;
+  if (!IsOwnFolder(folder) || !IsOwnFile(report)) return;
   const Json result = ReadObject(report);
   page->Heading(format("evaluation: {} on {} examples of {}", TextOf(result.at("model")),
                        result.at("examples").get<int64_t>(),
@@ -211,14 +234,14 @@ void AddEvaluation(Page* page, const fs::path& folder) {
   page->Table({"metric", "value"}, rows);
   AddImages(page, folder);
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_directory()) continue;
+    if (!IsOwnFolder(entry.path())) continue;
     page->Heading("evaluation of " + entry.path().filename().string());
     AddImages(page, entry.path());
   }
 }
 
 void AddFile(Page* page, const std::string& heading, const fs::path& file) {
-  if (!fs::exists(file)) return;
+  if (!IsOwnFile(file)) return;
   page->Heading(heading);
   page->Text(ReadFile(file));
 }

@@ -13,6 +13,8 @@
 namespace mxtrain::report {
 namespace {
 
+constexpr double kMostEpochs = 1e15;  // exact in double, and as an integer
+
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -76,9 +78,10 @@ MetricsTable ReadMetrics(const std::string& path) {
   const std::vector<std::string> lines = Lines(ReadFile(path));
   if (lines.empty()) return table;
   table.columns = CellsOf(lines[0]);
-  if (table.columns[0] != "epoch")
+  const std::string first = table.columns.empty() ? "" : table.columns[0];
+  if (first != "epoch")
     Throw(ErrorKind::kData, "{} is not a metrics table: its first column is '{}', expected 'epoch'",
-          path, table.columns[0]);
+          path, first);
   for (size_t i = 1; i < lines.size(); ++i) {
     std::vector<double>& row = table.rows.emplace_back();
     for (const std::string& cell : CellsOf(lines[i])) {
@@ -87,6 +90,8 @@ MetricsTable ReadMetrics(const std::string& path) {
       row.push_back(end == cell.c_str() ? NAN : value);
     }
     row.resize(table.columns.size(), NAN);
+    if (!(row[0] >= 0 && row[0] <= kMostEpochs))
+      Throw(ErrorKind::kData, "{}:{}: it does not begin with the number of an epoch", path, i + 1);
   }
   return table;
 }

@@ -10,7 +10,7 @@
 #include "app/report/plot/chart.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 
 namespace mxtrain::report {
 namespace {
@@ -63,11 +63,11 @@ std::vector<plot::Point> ReadRates(const std::string& events_file) {
   std::istringstream file(std::filesystem::exists(events_file) ? ReadFile(events_file) : "");
   for (std::string line; std::getline(file, line);) {
     if (line.find("\"rates\"") == std::string::npos) continue;
-    const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (event.is_discarded()) continue;  // incomplete line of a killed process
-    std::vector<plot::Point>& points = epochs[event.at("epoch").get<int64_t>()];
+    const Expected<FileJson, Refusal> event = ReadJson<FileJson>(line);
+    if (!event) continue;  // incomplete line of a killed process
+    std::vector<plot::Point>& points = epochs[event->at("epoch").get<int64_t>()];
     points.clear();
-    for (const Json& rate : event.at("rates"))
+    for (const FileJson& rate : event->at("rates"))
       points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
   }
   std::vector<plot::Point> all;

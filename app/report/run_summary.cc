@@ -8,7 +8,7 @@
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/train/checkpoint.h"
 
 namespace mxtrain::report {
@@ -19,15 +19,15 @@ namespace fs = std::filesystem;
 // result.json, which `train` writes at its end.
 void ReadResult(const std::string& path, RunSummary* run) {
   try {
-    const Json result = Json::parse(ReadFile(path));
+    const FileJson result = ReadJsonOf(path, ReadFile(path));
     run->state = result.at("stopped").get<bool>()                   ? RunSummary::State::kStopped
                  : result.value("end", std::string()) == "diverged" ? RunSummary::State::kDiverged
                                                                     : RunSummary::State::kFinished;
-    const Json& best = result.at("best");
+    const FileJson& best = result.at("best");
     if (best.is_null()) return;
     run->best = {best.at("metric").get<std::string>(), best.at("value").get<double>(),
                  best.at("epoch").get<int64_t>(), best.at("higher_is_better").get<bool>()};
-  } catch (const Json::exception& e) {
+  } catch (const FileJson::exception& e) {
     Throw(ErrorKind::kData, "{} is damaged: {}", path, e.what());
   }
 }

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/first_record.h"
 #include "mxtrain/io/image_targets.h"
@@ -284,7 +284,7 @@ PipelineSpec PipelineSpec::FromJson(const std::string& text) {
   PipelineSpec spec;
   if (text.empty()) return spec;
   try {
-    const Json json = Json::parse(text);
+    const Json json = ReadJsonOf<Json>("the model's input pipeline is damaged", text);
     spec.source = json.at("source");
     spec.source_params = ToKwargs(json.at("params"));
     for (const Json& t : json.at("transforms"))

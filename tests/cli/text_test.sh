@@ -87,7 +87,7 @@ prints "token"
 expect 0 tokenize count.txt --train 290 --save tokenizer.json --output count.tokens
 prints "bytes each"
 expect 2 tokenize count.txt --train 290 --output count.tokens
-says "--overwrite replaces it"
+says "use --overwrite to replace it, or write another"
 expect 0 tokenize --verify count.tokens
 prints "as it was written"
 sed 's#path: count.txt#path: count.tokens#g' text.yaml >tokens.yaml

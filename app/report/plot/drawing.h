@@ -102,6 +102,9 @@ class Drawing {
 
 // Standalone SVG 1.1; names of files and classes are escaped.
 std::string ToSvg(const Drawing& drawing);
+// Whether a file holds nothing but what ToSvg writes: shapes, texts and embedded PNG files, no
+// scripts, styles or links.
+bool IsDrawing(std::string_view svg);
 // RGB pixels, `scale` per unit.
 io::Image ToImage(const Drawing& drawing, double scale = 2);
 // Writes PATH.svg and PATH.png. Throws kFileSystem.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 
 #include "app/report/plot/drawing.h"
@@ -93,6 +94,60 @@ std::string ToSvg(const Drawing& drawing) {
     svg += std::visit([](const auto& s) { return Element(s); }, shape);
   }
   return svg + "</svg>\n";
+}
+
+bool IsDrawing(std::string_view svg) {
+  static constexpr std::string_view kElements[] = {"svg",  "rect",  "polyline", "polygon",
+                                                   "text", "title", "image"};
+  static constexpr std::string_view kAttributes[] = {"xmlns",
+                                                     "viewBox",
+                                                     "width",
+                                                     "height",
+                                                     "font-family",
+                                                     "fill",
+                                                     "points",
+                                                     "stroke",
+                                                     "stroke-width",
+                                                     "stroke-linejoin",
+                                                     "stroke-dasharray",
+                                                     "fill-opacity",
+                                                     "x",
+                                                     "y",
+                                                     "font-size",
+                                                     "text-anchor",
+                                                     "transform",
+                                                     "preserveAspectRatio",
+                                                     "image-rendering",
+                                                     "href"};
+  constexpr std::string_view kPng = "data:image/png;base64,";
+  const auto take_name = [&svg] {
+    const size_t end = std::min(svg.find_first_of(" />=\"\n"), svg.size());
+    const std::string_view name = svg.substr(0, end);
+    svg.remove_prefix(end);
+    return name;
+  };
+  while (true) {
+    const size_t begin = svg.find('<');
+    if (begin == std::string_view::npos) return true;
+    svg.remove_prefix(begin + 1);
+    if (svg.starts_with('/')) svg.remove_prefix(1);
+    if (std::ranges::find(kElements, take_name()) == std::end(kElements)) return false;
+    while (svg.starts_with(' ')) {
+      svg.remove_prefix(1);
+      const std::string_view name = take_name();
+      if (std::ranges::find(kAttributes, name) == std::end(kAttributes)) return false;
+      if (!svg.starts_with("=\"")) return false;
+      svg.remove_prefix(2);
+      const size_t end = svg.find('"');
+      if (end == std::string_view::npos) return false;
+      const std::string_view value = svg.substr(0, end);
+      if (name == "href" && !value.starts_with(kPng)) return false;
+      if (value.find("url(") != std::string_view::npos) return false;
+      svg.remove_prefix(end + 1);
+    }
+    if (svg.starts_with('/')) svg.remove_prefix(1);
+    if (!svg.starts_with('>')) return false;
+  }
 }
 
 std::string EscapeXml(const std::string& text) {

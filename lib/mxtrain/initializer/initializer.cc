@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/initializer/initializer.h"
 
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/initializer/internal/initializers.h"
@@ -54,7 +54,8 @@ std::unique_ptr<Initializer> Initializer::Create(std::string_view name, const Kw
 
 std::unique_ptr<Initializer> Initializer::FromAttribute(std::string_view text) {
   if (text.empty() || (text.front() != '[' && text.front() != '"')) return Create(text);
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Expected<Json, Refusal> read = ReadJson<Json>(text);
+  const Json json = read ? *read : Json();
   if (json.is_string()) return Create(json.get<std::string>());
   const bool named = json.is_array() && !json.empty() && json[0].is_string();
   if (!named || json.size() > 2 || (json.size() == 2 && !json[1].is_object())) {

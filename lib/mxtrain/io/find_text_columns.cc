@@ -8,7 +8,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/plain_text.h"
 #include "mxtrain/io/internal/table_text.h"
@@ -56,8 +56,9 @@ Columns JsonColumns(std::string_view text) {
   Columns columns;
   ForEachLine(text, [&columns](std::string_view line, int64_t) {
     if (columns.rows() == kRowsLooked) return;
-    const FileJson json = FileJson::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object()) return;
+    const Expected<FileJson, Refusal> read = ReadJson<FileJson>(line);
+    if (!read || !read->is_object()) return;
+    const FileJson& json = *read;
     if (columns.names.empty()) {
       for (const auto& [key, value] : json.items()) columns.names.push_back(key);
       columns.cells.resize(columns.names.size());

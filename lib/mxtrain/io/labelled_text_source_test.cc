@@ -219,7 +219,7 @@ TEST_CASE("what is wrong in a file is named with its line") {
         "a.tsv:3: the label is empty; write a class, or remove the line");
   CHECK(of("a.tsv", "label\ttext\n") == "a.tsv holds no texts");
   CHECK(of("a.jsonl", "{\"text\": \"a\", \"label\": \"x\"}\n{\"text\": \"a\"\n") ==
-        "a.jsonl:2: it is not JSON: each line is an object");
+        "a.jsonl:2: it is not JSON at its byte 13; each line is an object");
   CHECK(of("a.jsonl", "[1]\n") ==
         "a.jsonl:1: it is not an object, but array; expected {\"text\": ..., \"label\": ...}");
   CHECK(of("a.jsonl", "{\"label\": \"x\", \"words\": \"a\"}\n") ==

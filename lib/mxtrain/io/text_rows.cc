@@ -8,7 +8,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/first_record.h"
 #include "mxtrain/io/internal/csv_sheet.h"
@@ -145,9 +145,10 @@ class JsonRows {
   }
 
   void Add(std::string_view text, int64_t line) {
-    const FileJson json = FileJson::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (json.is_discarded() && !IsUtf8(text)) Fail(line, "it is not UTF-8");
-    if (json.is_discarded()) Fail(line, "it is not JSON: each line is an object");
+    const Expected<FileJson, Refusal> read = ReadJson<FileJson>(text);
+    if (!read && !IsUtf8(text)) Fail(line, "it is not UTF-8");
+    if (!read) Fail(line, read.error().reason + "; each line is an object");
+    const FileJson& json = *read;
     if (!json.is_object())
       Fail(line, format("it is not an object, but {}; expected {{\"{}\": ..., \"{}\": ...}}",
                         json.type_name(), columns_.texts[0],

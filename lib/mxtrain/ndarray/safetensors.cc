@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "mxtrain/base/error.h"
-#include "mxtrain/base/json.h"
 #include "mxtrain/base/math.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/ndarray/internal/file_shape.h"
 
@@ -134,54 +134,11 @@ Entry EntryOf(const std::string& name, const FileJson& item, std::string_view da
   return entry;
 }
 
-// Finds a duplicate key in the outermost object: the parser silently keeps the last one.
-class TwiceNamed final : public nlohmann::json_sax<FileJson> {
- public:
-  const std::string* found() const { return found_ ? &*found_ : nullptr; }
-
-  bool key(std::string& name) override {
-    if (depth_ == 1 && !names_.insert(name).second) found_ = name;
-    return true;
-  }
-  bool start_object(size_t) override { return Open(); }
-  bool end_object() override { return Close(); }
-  bool start_array(size_t) override { return Open(); }
-  bool end_array() override { return Close(); }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(FileJson::binary_t&) override { return true; }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
-
- private:
-  bool Open() {
-    ++depth_;
-    return true;
-  }
-  bool Close() {
-    --depth_;
-    return true;
-  }
-
-  int depth_ = 0;
-  std::set<std::string> names_;
-  std::optional<std::string> found_;
-};
-
 // The header, an object without duplicate names.
 FileJson ParseHeader(std::string_view text, const std::string& file) {
-  FileJson header = FileJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object())
-    Throw(ErrorKind::kData, "{} is not a safetensors file: its header is not a JSON object", file);
-  TwiceNamed twice;
-  FileJson::sax_parse(text, &twice);
-  if (const std::string* name = twice.found())
-    Throw(ErrorKind::kData, "{}: the header describes '{}' twice", file, *name);
+  const std::string what = file + " is not a safetensors file: its header";
+  FileJson header = ReadJsonOf(what, text);
+  if (!header.is_object()) Throw(ErrorKind::kData, "{} is not a JSON object", what);
   return header;
 }
 

@@ -7,7 +7,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 
 namespace mxtrain {
@@ -26,7 +26,7 @@ bool IsPlainName(const std::string& name) {
 // Names of arrays by file.
 std::map<std::string, std::set<std::string>> ParseIndex(std::string_view text,
                                                         const std::string& file) {
-  const FileJson index = FileJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  const FileJson index = ReadJsonOf(file, text);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object()) {
     Throw(

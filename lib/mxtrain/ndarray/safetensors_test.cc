@@ -164,7 +164,7 @@ TEST_CASE("safetensors: bytes that several arrays claim, and duplicate names") {
           FileOf(
               R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
               data)),
-      "the header describes 'w' twice"));
+      "the key 'w' is there twice in one object"));
   CHECK(
       ErrorOfSafetensors(
           runtime,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/symbol/internal/attrs.h"
 #include "mxtrain/symbol/internal/json_file.h"
 
@@ -133,12 +133,9 @@ std::string DescribeFileNode(const FileGraph& graph, size_t id) {
 }
 
 FileGraph ParseSymbolFile(std::string_view json) {
-  FileJson file;
-  try {
-    file = FileJson::parse(json);
-  } catch (const FileJson::exception& error) {
-    Bad("invalid JSON: {}", error.what());
-  }
+  const Expected<FileJson, Refusal> read = ReadJson<FileJson>(json);
+  if (!read) Bad("invalid JSON: {}", read.error().reason);
+  const FileJson& file = *read;
   if (!file.is_object()) Bad("the file contains {}, but an object was expected", file.type_name());
   FileGraph graph;
   ParseVersion(file, &graph);

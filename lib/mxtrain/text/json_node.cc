@@ -1,67 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/text/internal/json_node.h"
 
-#include <unordered_set>
 #include <utility>
-#include <vector>
 
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 
 namespace mxtrain::text {
-namespace {
-
-constexpr size_t kDeepest = 24;
-
-// Looks for what the parser accepts silently: a key that an object has twice, deep nesting. Keeps
-// the reason why the text is not JSON.
-class JsonRules final : public nlohmann::json_sax<FileJson> {
- public:
-  const std::string& problem() const { return problem_; }
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(FileJson::binary_t&) override { return true; }
-  bool start_object(size_t) override { return Open(); }
-  bool start_array(size_t) override { return Open(); }
-  bool end_object() override { return Close(); }
-  bool end_array() override { return Close(); }
-  bool key(std::string& name) override {
-    if (levels_.back().insert(name).second) return true;
-    problem_ = format("the key '{}' is there twice in one object", Shortened(name));
-    return false;
-  }
-  bool parse_error(size_t place, const std::string&, const nlohmann::detail::exception&) override {
-    problem_ = format("it is not JSON at its byte {}", place);
-    return false;
-  }
-
- private:
-  bool Open() {
-    levels_.emplace_back();
-    if (levels_.size() <= kDeepest) return true;
-    problem_ = format("it is nested more than {} deep", kDeepest);
-    return false;
-  }
-  bool Close() {
-    levels_.pop_back();
-    return true;
-  }
-
-  std::vector<std::unordered_set<std::string>> levels_;
-  std::string problem_;
-};
-
-}  // namespace
 
 FileJson ParseTokenizerJson(std::string_view text, const std::string& file_name) {
-  JsonRules rules;
-  if (!FileJson::sax_parse(text, &rules))
-    Throw(ErrorKind::kData, "{}: {}", file_name, rules.problem());
-  return FileJson::parse(text);
+  return ReadJsonOf(file_name, text);
 }
 
 void JsonNode::Fail(std::string_view what) const {

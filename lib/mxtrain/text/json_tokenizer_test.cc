@@ -291,7 +291,7 @@ TEST_CASE("JSON that a parser would take silently is refused") {
   };
   CHECK(why(R"({"model": {"type": "BPE", "vocab": {"a": 0, "a": 1}, "merges": []}})") ==
         "t.json: the key 'a' is there twice in one object");
-  CHECK(why(std::string(100'000, '[')) == "t.json: it is nested more than 24 deep");
+  CHECK(why(std::string(100'000, '[')) == "t.json: it is nested more than 64 deep");
   CHECK(why("") == "t.json: it is not JSON at its byte 1");
   CHECK(why("{\"a\": \"\xff\"}").starts_with("t.json: it is not JSON at its byte"));
 }

@@ -168,7 +168,7 @@ TEST_CASE("what a pattern means elsewhere and not here is refused by its name") 
     CHECK(Says(why(pattern), "is not covered"));
   }
   CHECK(Says(why("a*"), "matches the empty text"));
-  CHECK(Says(why("(a"), "is wrong at its byte"));
+  CHECK(Says(why("(a"), "is not a valid regular expression: at its byte"));
 }
 
 TEST_CASE("a pattern that would take forever is an error") {

@@ -11,7 +11,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/ndarray/array_stream.h"
 #include "mxtrain/ndarray/torch_file.h"
 
@@ -265,9 +265,7 @@ class CheckpointReader {
 template <typename Read>
 auto FromHeader(const std::string& path, std::string_view header, const Read& read) {
   try {
-    return read(FileJson::parse(header));
-  } catch (const FileJson::parse_error& e) {
-    Throw(ErrorKind::kData, "{} is not a complete checkpoint: {}", path, e.what());
+    return read(ReadJsonOf("its header", header));
   } catch (const FileJson::exception& e) {
     Throw(ErrorKind::kData, "{} was written by another version: {}", path, e.what());
   } catch (const Error& e) {

@@ -8,7 +8,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/train/loss_report.h"
 
 namespace mxtrain {
@@ -65,7 +65,7 @@ std::string TextOf(const ModelInfo& info) {
 ModelInfo InfoOf(const std::string& text) {
   ModelInfo info;
   try {
-    const Json json = Json::parse(text);
+    const Json json = ReadJsonOf<Json>("JSON", text);
     info.inputs = InputsOf(json.at("inputs"));
     info.labels = InputsOf(json.at("labels"));
     info.class_names = json.at("classes").get<std::vector<std::string>>();

@@ -5,13 +5,14 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <regex>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/ndarray/safetensors.h"
 #include "mxtrain/ndarray/safetensors_shards.h"
 #include "mxtrain/ndarray/torch_file.h"
+#include "mxtrain/text/substitution.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain {
@@ -156,8 +157,8 @@ NDArray TransposedMatrix(const NDArray& matrix) {
 }
 
 struct NameMap::Compiled {
-  std::regex pattern;
-  std::optional<std::string> replacement;
+  text::Substitution substitution;
+  bool drops;  // the array; the result does not count
   bool transpose;
 };
 
@@ -165,12 +166,15 @@ namespace {
 
 // Other programs write groups as \1 or \g<1>, which would be taken as plain letters here.
 void RefuseBackslashes(const std::string& replacement) {
-  static const std::regex group(R"(\\(\d|g<))");
-  std::smatch found;
-  if (!std::regex_search(replacement, found, group)) return;
-  Throw(ErrorKind::kConfig,
-        "the replacement '{}': write groups of the pattern as $1, $2, not as {}", replacement,
-        found[1] == "g<" ? "\\g<1>" : found.str());
+  for (size_t at = replacement.find('\\'); at != std::string::npos;
+       at = replacement.find('\\', at + 1)) {
+    const std::string_view rest = std::string_view(replacement).substr(at + 1);
+    const bool digit = !rest.empty() && rest[0] >= '0' && rest[0] <= '9';
+    if (!digit && !rest.starts_with("g<")) continue;
+    Throw(ErrorKind::kConfig,
+          "the replacement '{}': write groups of the pattern as $1, $2, not as {}",
+          Shortened(replacement), digit ? "\\" + std::string(1, rest[0]) : "\\g<1>");
+  }
 }
 
 }  // namespace
@@ -180,10 +184,10 @@ NameMap::NameMap(const std::vector<Rule>& rules) {
   for (const Rule& rule : rules) {
     if (rule.replacement) RefuseBackslashes(*rule.replacement);
     try {
-      compiled->push_back({std::regex(rule.pattern), rule.replacement, rule.transpose});
-    } catch (const std::regex_error& e) {
-      Throw(ErrorKind::kConfig, "'{}' is not a valid regular expression: {}", rule.pattern,
-            e.what());
+      compiled->push_back({text::Substitution(rule.pattern, rule.replacement.value_or("")),
+                           !rule.replacement, rule.transpose});
+    } catch (const Error& e) {
+      Throw(ErrorKind::kConfig, "{}", e.what());
     }
   }
   rules_ = std::move(compiled);
@@ -194,11 +198,11 @@ NameMap::Mapped NameMap::Map(const std::string& name) const {
   bool transpose = false;
   if (!rules_) return {result};
   for (const Compiled& rule : *rules_) {
-    if (!std::regex_search(result, rule.pattern)) continue;
-    if (!rule.replacement) return {};
+    std::optional<std::string> renamed = rule.substitution.Apply(result);
+    if (!renamed) continue;
+    if (rule.drops) return {};
     transpose = transpose != rule.transpose;
-    result = std::regex_replace(result, rule.pattern, *rule.replacement,
-                                std::regex_constants::format_first_only);
+    result = std::move(*renamed);
   }
   return {result, transpose};
 }

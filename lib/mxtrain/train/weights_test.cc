@@ -53,6 +53,8 @@ TEST_CASE("names: rules in order, each on the result of the previous one") {
   CHECK(map.Apply("fc.weight") == "fc.weight");
   CHECK(NameMap().Apply("fc.weight") == "fc.weight");
   CHECK(NameMap(Rules{{"a", "b"}}).Apply("banana") == "bbnana");  // the first place alone
+  CHECK_THROWS_WITH_AS(NameMap(Rules{{"a", "$1"}}),
+                       doctest::Contains("names $1, but the pattern 'a' has 0 groups"), Error);
   CHECK_THROWS_WITH_AS(NameMap(Rules{{"(", ""}}),
                        doctest::Contains("'(' is not a valid regular expression"), Error);
 }

@@ -93,9 +93,9 @@ TEST_CASE("the hub's addresses become those of its server") {
         "https://example.org/a/x?c=/d");
   CHECK(config::SiblingOf("hf://a/b/c/d.json", "x") == "hf://a/b/c/x");
   CHECK(config::FileNameOf("https://example.org/a/b.pth?c=/d") == "b.pth");
-  CHECK(config::FileNameOf("https://example.org/a/") == "file");
-  CHECK(config::FileNameOf("https://example.org") == "file");
-  CHECK(config::FileNameOf("https://example.org/..") == "file");
+  CHECK(config::FileNameOf("https://example.org/a/") == "");
+  CHECK(config::FileNameOf("https://example.org") == "");
+  CHECK(config::FileNameOf("https://example.org/..") == "..");
 }
 
 }  // namespace

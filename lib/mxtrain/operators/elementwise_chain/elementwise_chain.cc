@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "mxtrain/base/json.h"
+#include "mxtrain/base/read_json.h"
 #include "mxtrain/operator/most_arguments.h"
 
 namespace mxtrain {
@@ -19,7 +19,7 @@ void ElementwiseChainParam::Declare(Fields<ElementwiseChainParam>& f) {
 void ElementwiseChainProperty::Check() {
   int values = param_.num_args;
   try {
-    for (const Json& item : Json::parse(param_.steps)) {
+    for (const Json& item : ReadJsonOf<Json>("its steps", param_.steps)) {
       Kwargs params;
       for (const auto& [key, value] : item.at("params").items())
         params.emplace_back(key, value.get<std::string>());
