@@ -2,6 +2,7 @@
 #include "app/commands/child_run.h"
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 namespace mxtrain::commands {
 namespace {
 
+constexpr int kCannotStart = 126;  // as in shells
+
 // In the child; never returns. Uses a separate process group: a terminal's Ctrl-C must not reach it
 // twice.
 [[noreturn]] void Become(const std::vector<char*>& argv) {
@@ -26,7 +29,8 @@ namespace {
   const int nowhere = open("/dev/null", O_WRONLY);
   if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
   execv("/proc/self/exe", argv.data());
-  constexpr int kCannotStart = 126;  // as in shells
+  // Without /proc: as this process was started.
+  execv(reinterpret_cast<const char*>(getauxval(AT_EXECFN)), argv.data());
   _exit(kCannotStart);
 }
 
@@ -44,8 +48,12 @@ int RunChild(const std::vector<std::string>& arguments) {
   bool told = false;
   for (;;) {
     int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child)
+    if (waitpid(child, &status, WNOHANG) == child) {
+      if (WIFEXITED(status) && WEXITSTATUS(status) == kCannotStart)
+        Throw(ErrorKind::kFileSystem, "cannot start {} as a process of its own",
+              reinterpret_cast<const char*>(getauxval(AT_EXECFN)));
       return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
     if (StopFlag() == 1 && !told) {
       kill(child, StopSignal());
       told = true;

@@ -61,6 +61,7 @@ constexpr ExitCode kExitCodes[] = {
      "`mxtrain devices` lists the devices and says what is missing. --device cpu always works."},
     {CodeOf(ErrorKind::kMemory), "memory", "not enough memory",
      "a batch that is too large for the net\n"
+     "more open files than the limit allows (ulimit -n)\n"
      "a cache of decoded images next to other programs",
      "Lower data.batch_size, or set `data.batch_size: auto`. `mxtrain plan CONFIG --memory 8GiB` "
      "prints the largest batch that fits; "

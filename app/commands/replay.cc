@@ -93,15 +93,18 @@ class WatchStep final : public TrainListener {
   void OnEpoch(const EpochEvent& e) override {
     if (e.step + 1 == step_) Begin();
   }
+  bool begun() const { return begun_; }
 
  private:
   void Begin() {
+    begun_ = true;
     trainer_->executor().SetMonitor(
         [watch = watch_](const std::string& name, const TBlob& value) { watch->See(name, value); });
   }
   Trainer* const trainer_;
   Watch* const watch_;
   const int64_t step_;
+  bool begun_ = false;
 };
 
 Json ReadBundle(const std::string& bundle) {
@@ -207,7 +210,9 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, console::C
   Watch watch;
   Trainer trainer(session.runtime(), options, *train, val.get());
   if (resumes) {
-    trainer.Resume(LoadCheckpoint(session.runtime(), checkpoint));
+    const Checkpoint last = LoadCheckpoint(session.runtime(), checkpoint);
+    // A step that follows the last one of a run is of its extension.
+    trainer.Resume(last, /*extend=*/last.state.all_steps_made());
   } else {
     // A bundle may be of somebody else: what it names is not downloaded.
     TakePretrained(session, &trainer, console, /*offline=*/true);
@@ -218,6 +223,9 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, console::C
   } catch (const DivergedError& e) {
     return watch.found(e.step());
   }
+  if (StopFlag() != 1 && !listener.begun())
+    Throw(ErrorKind::kData,
+          "{} has no step {}: its checkpoint and its configuration are of two runs", bundle, step);
   if (StopFlag() != 1)
     console.Message(LogLevel::kWarning,
                     "every loss was finite this time: data, plug-ins or the machine differ from "

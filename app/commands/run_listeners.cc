@@ -32,13 +32,16 @@ class UnreadListener final : public TrainListener {
   size_t told_ = 0;
 };
 
-// Keeps what a second signal says at the state of the last save.
+// Keeps what a second signal says at the state of the last save, after which the result of the
+// previous segment is none of this run.
 class LastSaveListener final : public TrainListener {
  public:
-  explicit LastSaveListener(const report::RunFolder& folder) : again_(ContinueCommand(folder)) {
+  explicit LastSaveListener(const report::RunFolder& folder)
+      : result_(folder.File("result.json")), again_(ContinueCommand(folder)) {
     Say("nothing was saved since the start");
   }
   void OnSave(const SaveEvent& save) override {
+    std::filesystem::remove(result_);
     Say(format("the last save is of step {}", save.step));
   }
 
@@ -46,7 +49,7 @@ class LastSaveListener final : public TrainListener {
   void Say(const std::string& saved) const {
     SayWhenKilled(format("ended at once, without saving; {}; to continue: {}", saved, again_));
   }
-  const std::string again_;
+  const std::string result_, again_;
 };
 
 }  // namespace

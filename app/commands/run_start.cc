@@ -198,7 +198,6 @@ void RunStart::Enter(session::Session& session, const report::RunFolder& folder,
     Record(session, folder, CommandsOf(folder));
     if (!has_begun) console.LogTo(folder.File("mxtrain.log"));
   }
-  std::filesystem::remove(folder.File("result.json"));  // of the previous segment
 }
 
 void RunStart::Resume(session::Session& session, const std::string& run, Trainer* trainer,

@@ -153,6 +153,8 @@ class Train final : public Command {
       options.model.kernel_choices = before.kernel_choices;
     });
     distributed_.RequireEqual({{"program", VersionText()},
+                               {"--dry-run", dry_run_ ? "given" : "not given"},
+                               {"--resume-from", start_.flags().resume_from},
                                {"configuration", options.model.config},
                                {"training data", options.model.train_data},
                                {"validation data", options.model.val_data}});
@@ -259,16 +261,21 @@ class Train final : public Command {
   // Each process has loaded the state that the run begins with.
   void RequireEqualState(Trainer* trainer) {
     if (!distributed_.group()) return;
-    std::string weights, layouts;
+    std::string layouts;
     for (const auto& [name, array] : trainer->executor().args()) {
-      if (!trainer->executor().grads().contains(name)) continue;
-      layouts += format("{} {}\n", name, array.spec().layout.Name());
+      if (trainer->executor().grads().contains(name))
+        layouts += format("{} {}\n", name, array.spec().layout.Name());
+    }
+    std::string weights;
+    for (const auto& [name, array] : trainer->Arrays()) {
       const std::vector<float> values = array.ToVector();
-      weights.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+      weights += format(
+          "{}: {:016x}\n", name,
+          Checksum({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
     }
     distributed_.RequireEqual({{"number of steps", std::to_string(trainer->total_steps())},
                                {"layout of the weights (its CPU is of another kind)", layouts},
-                               {"state of the weights", format("{:016x}", Checksum(weights))}});
+                               {"state of the weights", weights}});
   }
 
   // The signal may have reached another process alone.

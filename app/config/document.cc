@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxIncludeDepth = 20;
 constexpr size_t kMostDocument = size_t{64} << 20;  // of a configuration
+constexpr size_t kMostIncluded = size_t{4} << 20;   // bytes, each time that a file is read
 constexpr int kMaxIncludes = 1000;                  // of all files, each time that one is read
 
 std::string WithoutByteOrderMark(std::string text) {
@@ -142,11 +143,14 @@ class DocumentLoader {
                          "include fewer files from one another, or list them in one `include`");
       return;
     }
-    if (++num_includes_ > kMaxIncludes) {
-      diagnostics_.Error(file.place, format("more than {} files are included", kMaxIncludes),
+    const auto require = [&](bool fits, const std::string& what) {
+      if (fits) return;
+      diagnostics_.Error(file.place, what,
                          "an included file may include others; each is read every time");
       diagnostics_.ThrowIfErrors();
-    }
+    };
+    require(++num_includes_ <= kMaxIncludes,
+            format("more than {} files are included", kMaxIncludes));
     std::string text;
     try {
       text = ReadFile(path.string(), kMostDocument);
@@ -156,6 +160,9 @@ class DocumentLoader {
                                 path.string(), DidYouMeanFile(path.string())));
       return;
     }
+    included_bytes_ += text.size();
+    require(included_bytes_ <= kMostIncluded,
+            format("included files have more than {} bytes together", kMostIncluded));
     Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path,
                    std::move(text)),
           merged);
@@ -426,6 +433,11 @@ class DocumentLoader {
     const std::string text = std::exchange(value->text, "");
     size_t done = 0;
     for (size_t open = text.find("${"); open != std::string::npos; open = text.find("${", done)) {
+      if (IsEscaped(text, open)) {  // for Expand
+        value->text += text.substr(done, open + 2 - done);
+        done = open + 2;
+        continue;
+      }
       const size_t close = text.find('}', open);
       if (close == std::string::npos) break;
       const std::string inside = text.substr(open + 2, close - open - 2);
@@ -584,6 +596,7 @@ class DocumentLoader {
   Diagnostics& diagnostics_;
   std::vector<fs::path> open_;  // files whose includes are being read
   int num_includes_ = 0;
+  size_t included_bytes_ = 0;
 };
 
 }  // namespace

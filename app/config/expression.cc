@@ -353,6 +353,10 @@ bool IsEnvironmentReference(std::string_view inside) {
   return end < inside.size() || (capitals && name.find_first_not_of('_') != std::string_view::npos);
 }
 
+bool IsEscaped(std::string_view text, size_t open) {
+  return open > 0 && text[open - 1] == '$';
+}
+
 Value Expand(const Value& scalar, const Names& names) {
   if (!scalar.is_scalar() || scalar.text.find("${") == std::string::npos) return scalar;
   const std::string_view text = scalar.text;
@@ -361,6 +365,11 @@ Value Expand(const Value& scalar, const Names& names) {
     const size_t open = text.find("${", at);
     joined += text.substr(at, open - at);
     if (open == std::string_view::npos) break;
+    if (IsEscaped(text, open)) {
+      joined += '{';
+      at = open + 2;
+      continue;
+    }
     const size_t close = text.find('}', open);
     if (close == std::string_view::npos) throw ExpressionError{open, 2, "'${' without its '}'", ""};
     Constant value;
@@ -383,6 +392,21 @@ Value Expand(const Value& scalar, const Names& names) {
     at = close + 1;
   }
   return Value::Scalar(std::move(joined), scalar.place, true);
+}
+
+std::string Escaped(std::string_view text) {
+  std::string escaped;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text.substr(at).starts_with("${")) escaped += '$';
+    escaped += text[at];
+  }
+  return escaped;
+}
+
+void Escape(Value* value) {
+  for (Value& item : value->list) Escape(&item);
+  for (Member& member : value->members) Escape(&member.value);
+  if (HasExpression(*value)) value->text = Escaped(value->text);
 }
 
 bool HasExpression(const Value& value) {

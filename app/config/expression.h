@@ -55,4 +55,11 @@ bool IsEnvironmentReference(std::string_view inside_braces);
 Value Expand(const Value& scalar, const Names& names);
 bool HasExpression(const Value& value);
 
+// Whether "${" at this place of a text is the end of "$${", which stands for "${" itself.
+bool IsEscaped(std::string_view text, size_t open);
+// A text that stands for itself: "$${" is written where "${" is meant, which Expand gives back.
+std::string Escaped(std::string_view text);
+// Every scalar in it.
+void Escape(Value* value);
+
 }  // namespace mxtrain::config

@@ -61,6 +61,11 @@ void MarkTextsIn(const std::vector<Place>& texts, Value* value) {
   for (Member& member : value->members) MarkTextsIn(texts, &member.value);
 }
 
+// Whether a section is evaluated later, or part by part.
+bool KeepsExpressions(std::string_view section) {
+  return section == "net" || section == "blocks" || section == "vars";
+}
+
 class Loader {
  public:
   Loader(Diagnostics* diagnostics, LoadedConfig* loaded)
@@ -69,10 +74,12 @@ class Loader {
   void Run(Value root) {
     if (const Value* vars = root.Get("vars")) vars_ = EvaluateVars(*vars, &diagnostics_);
     for (Member& member : root.members) {
-      if (member.key != "net" && member.key != "blocks" && member.key != "vars")
-        ExpandAll(&member.value);
+      if (!KeepsExpressions(member.key)) ExpandAll(&member.value);
     }
     loaded_.resolved = ReadSection(Schema(), &loaded_.config, &root, "", {}, true);
+    for (Member& member : loaded_.resolved.members) {
+      if (!KeepsExpressions(member.key)) Escape(&member.value);
+    }
   }
 
  private:
@@ -284,7 +291,7 @@ class Loader {
 void TakeName(const std::string& name, LoadedConfig* loaded) {
   loaded->config.name = name;
   if (Member* written = loaded->resolved.Find("name"))
-    written->value = Value::Scalar(name, {}, true);
+    written->value = Value::Scalar(Escaped(name), {}, true);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "app/config/expression.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::tasks {
@@ -20,7 +21,14 @@ std::string PathInFile(const std::string& path, const std::string& output) {
 
 std::string QuoteYaml(const std::string& text) {
   std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  for (const char c : config::Escaped(text)) {
+    if (static_cast<unsigned char>(c) < ' ') {
+      quoted += format("\\x{:02x}", c);
+    } else {
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += c;
+    }
+  }
   return quoted + "\"";
 }
 

@@ -24,7 +24,7 @@ struct RecipeRequest {
 // beside it, else absolute. `path`: absolute.
 std::string PathInFile(const std::string& path, const std::string& output);
 
-// In YAML double quotes.
+// As a text of a configuration that stands for itself: in double quotes, "${" escaped.
 std::string QuoteYaml(const std::string& text);
 
 // What the user chose, or left to the recipe.

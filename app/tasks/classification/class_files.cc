@@ -23,12 +23,21 @@ std::string ClassesCsv(const ClassReport& report) {
 }
 
 std::string ConfusionCsv(const ClassReport& report) {
+  const ConfusionCounts& counts = report.counts();
+  const int64_t classes = counts.classes();
+  if (classes > kMostClassesInMatrix) {
+    std::string pairs = "true,predicted,examples\n";
+    for (int64_t k = 0; k < classes; ++k) {
+      for (const auto& [guess, n] : counts.RowOf(k))
+        pairs += format("{},{},{}\n", QuoteCsv(report.Name(k)), QuoteCsv(report.Name(guess)), n);
+    }
+    return pairs;
+  }
   std::string text = "true";
-  const auto classes = static_cast<int64_t>(report.counts().size());
   for (int64_t k = 0; k < classes; ++k) text += "," + QuoteCsv(report.Name(k));
   for (int64_t k = 0; k < classes; ++k) {
     text += "\n" + QuoteCsv(report.Name(k));
-    for (int64_t n : report.counts()[static_cast<size_t>(k)]) text += format(",{}", n);
+    for (int64_t guess = 0; guess < classes; ++guess) text += format(",{}", counts.At(k, guess));
   }
   return text + "\n";
 }
@@ -97,14 +106,14 @@ plot::Drawing DrawConfusion(const ClassReport& report) {
   map.row_label = "true class";
   map.column_label = "predicted class";
   map.value_label = "fraction of the true class";
-  for (size_t k = 0; k < report.counts().size(); ++k) {
-    const std::vector<int64_t>& row = report.counts()[k];
-    double examples = 0;
-    for (int64_t n : row) examples += static_cast<double>(n);
-    map.names.push_back(report.Name(static_cast<int64_t>(k)));
+  const ConfusionCounts& counts = report.counts();
+  for (int64_t k = 0; k < counts.classes(); ++k) {
+    const auto examples = static_cast<double>(counts.OfTruth(k));
+    map.names.push_back(report.Name(k));
     std::vector<double>& shades = map.shades.emplace_back();
     std::vector<std::string>& texts = map.texts.emplace_back();
-    for (int64_t n : row) {
+    for (int64_t guess = 0; guess < counts.classes(); ++guess) {
+      const int64_t n = counts.At(k, guess);
       shades.push_back(examples > 0 ? static_cast<double>(n) / examples : 0);
       texts.push_back(n > 0 ? std::to_string(n) : "");
     }
@@ -181,7 +190,8 @@ void WriteClassFiles(const ClassReport& report, const std::string& folder) {
   WriteFileAtomically(file("thresholds.csv"), ThresholdsCsv(report));
   if (!report.scored().empty()) WriteFileAtomically(file("decisions.csv"), DecisionsCsv(report));
   WriteFileAtomically(file("mistakes.csv"), MistakesCsv(report));
-  plot::Save(DrawConfusion(report), file("confusion"));
+  if (report.counts().classes() <= kMostClassesInMatrix)
+    plot::Save(DrawConfusion(report), file("confusion"));
   plot::Save(DrawClasses(report), file("classes"));
   plot::Save(DrawReliability(report), file("reliability"));
   const std::vector<report::SheetImage> images = MistakeImages(report);

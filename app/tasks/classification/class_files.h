@@ -10,7 +10,8 @@ namespace mxtrain::tasks {
 
 // Into `folder`, which is created: classes.csv, confusion.csv, calibration.csv, thresholds.csv,
 // decisions.csv (of two classes) and mistakes.csv; confusion, classes and reliability, each as .svg
-// and .png; mistakes.png if the report kept images. Throws kFileSystem.
+// and .png; mistakes.png if the report kept images. Of more than kMostClassesInMatrix classes
+// confusion.csv holds the pairs that occur, and there is no figure of it. Throws kFileSystem.
 void WriteClassFiles(const ClassReport& report, const std::string& folder);
 
 plot::Drawing DrawConfusion(const ClassReport& report);

@@ -33,9 +33,8 @@ void ClassReport::Add(const Examples& examples, const std::vector<NDArray>& outp
   const auto compared = Compare(head(), examples, outputs);
   if (!compared || compared->label_shape.Size() != compared->outputs_shape[0]) return;
   const int64_t classes = compared->outputs_shape[1];
-  if (counts_.empty()) {
-    counts_.assign(static_cast<size_t>(classes),
-                   std::vector<int64_t>(static_cast<size_t>(classes)));
+  if (empty()) {
+    counts_ = ConfusionCounts(classes);
     own_confidence_.resize(static_cast<size_t>(classes));
   }
   const std::vector<float>&p = compared->outputs, &y = compared->label;
@@ -47,9 +46,10 @@ void ClassReport::Add(const Examples& examples, const std::vector<NDArray>& outp
     const bool finite = IsFinite({row, static_cast<size_t>(classes)});
     if (lines_.file) WriteExample(examples[i].name(), truth, guess, row[guess], finite);
     if (!finite) continue;
-    ++counts_[static_cast<size_t>(truth)][static_cast<size_t>(guess)];
+    counts_.Add(truth, guess);
     own_confidence_[static_cast<size_t>(truth)] += row[truth];
     verdicts_.push_back({row[guess], guess == truth});
+    right_ += guess == truth;
     if (classes == 2) scored_.push_back({row[1], truth == 1});
     if (guess != truth)
       AddMistake({row[guess], examples[i].name(), truth, guess, TextOf(examples[i])}, examples[i]);
@@ -99,17 +99,13 @@ std::string ClassReport::Name(int64_t k) const {
 
 std::vector<ClassReport::Row> ClassReport::Rows() const {
   std::vector<Row> rows;
-  for (size_t k = 0; k < counts_.size(); ++k) {
-    int64_t truths = 0, guesses = 0;
-    for (size_t j = 0; j < counts_.size(); ++j) {
-      truths += counts_[k][j];
-      guesses += counts_[j][k];
-    }
-    const double hit = static_cast<double>(counts_[k][k]);
+  for (int64_t k = 0; k < counts_.classes(); ++k) {
+    const int64_t truths = counts_.OfTruth(k), guesses = counts_.OfGuess(k);
+    const auto hit = static_cast<double>(counts_.At(k, k));
     const double precision = guesses ? hit / static_cast<double>(guesses) : 0,
                  recall = truths ? hit / static_cast<double>(truths) : 0;
     const double f1 = precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0;
-    rows.push_back({Name(static_cast<int64_t>(k)), precision, recall, f1, truths});
+    rows.push_back({Name(k), precision, recall, f1, truths});
   }
   return rows;
 }
@@ -137,12 +133,8 @@ ClassReport::Row MeanOf(const std::string& name, const std::vector<ClassReport::
 
 ClassReport::Row ClassReport::MacroMean() const {
   std::vector<double> weights;
-  for (size_t k = 0; k < counts_.size(); ++k) {
-    bool occurs = false;
-    for (size_t j = 0; j < counts_.size(); ++j)
-      occurs = occurs || counts_[k][j] > 0 || counts_[j][k] > 0;
-    weights.push_back(occurs ? 1 : 0);
-  }
+  for (int64_t k = 0; k < counts_.classes(); ++k)
+    weights.push_back(counts_.OfTruth(k) + counts_.OfGuess(k) > 0 ? 1 : 0);
   return MeanOf("macro mean", Rows(), weights);
 }
 
@@ -154,18 +146,16 @@ ClassReport::Row ClassReport::WeightedMean() const {
 }
 
 double ClassReport::Accuracy() const {
-  const auto right =
-      std::count_if(verdicts_.begin(), verdicts_.end(), [](const Verdict& v) { return v.right; });
-  return verdicts_.empty() ? 0 : static_cast<double>(right) / static_cast<double>(verdicts_.size());
+  return verdicts_.empty() ? 0
+                           : static_cast<double>(right_) / static_cast<double>(verdicts_.size());
 }
 
 bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
   constexpr double kLeastAccuracy = 0.8;
   if (Accuracy() < kLeastAccuracy) return false;
-  const auto guess = static_cast<size_t>(mistake.guess);
-  int64_t examples = 0;
-  for (int64_t n : counts_[guess]) examples += n;
-  return examples > 0 && mistake.score >= own_confidence_[guess] / static_cast<double>(examples);
+  const int64_t examples = counts_.OfTruth(mistake.guess);
+  const double confidence = own_confidence_[static_cast<size_t>(mistake.guess)];
+  return examples > 0 && mistake.score >= confidence / static_cast<double>(examples);
 }
 
 namespace {
@@ -188,7 +178,7 @@ std::string ClassReport::Text(int worst, bool several) const {
                  "F1", "examples");
   for (const Row& row : rows) text += RowText(row, width);
   text += RowText(macro, width) + RowText(weighted, width);
-  if (counts_.size() <= 25) text += ConfusionText(width);
+  if (counts_.classes() <= 25) text += ConfusionText(width);
   text += SurenessText();
   if (!mistakes_.empty() && worst > 0) text += "\nworst mistakes\n";
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
@@ -207,16 +197,16 @@ std::string ClassReport::ConfusionText(size_t width) const {
   std::vector<size_t> widths;
   std::string text =
       "\nconfusion matrix (rows: true class, columns: predicted)\n" + std::string(width, ' ');
-  for (size_t k = 0; k < counts_.size(); ++k) {
-    const std::string name = Printable(Name(static_cast<int64_t>(k)));
+  for (int64_t k = 0; k < counts_.classes(); ++k) {
+    const std::string name = Printable(Name(k));
     widths.push_back(std::max(kLeast, name.size()));
-    text += format(" {:>{}}", name, widths[k]);
+    text += format(" {:>{}}", name, widths.back());
   }
   text += "\n";
-  for (size_t k = 0; k < counts_.size(); ++k) {
-    text += format("{:<{}}", Printable(Name(static_cast<int64_t>(k))), width);
-    for (size_t guess = 0; guess < counts_.size(); ++guess)
-      text += format(" {:>{}}", counts_[k][guess], widths[guess]);
+  for (int64_t k = 0; k < counts_.classes(); ++k) {
+    text += format("{:<{}}", Printable(Name(k)), width);
+    for (int64_t guess = 0; guess < counts_.classes(); ++guess)
+      text += format(" {:>{}}", counts_.At(k, guess), widths[static_cast<size_t>(guess)]);
     text += "\n";
   }
   return text;
@@ -268,6 +258,24 @@ Json ToJson(const ClassReport::Row& r) {
 
 }  // namespace
 
+namespace {
+
+// A matrix; of many classes the pairs that occur: [true, predicted, examples].
+Json ToJson(const ConfusionCounts& counts) {
+  Json json = Json::array();
+  for (int64_t k = 0; k < counts.classes(); ++k) {
+    if (counts.classes() > kMostClassesInMatrix) {
+      for (const auto& [guess, n] : counts.RowOf(k)) json.push_back({k, guess, n});
+      continue;
+    }
+    Json& row = json.emplace_back(Json::array());
+    for (int64_t guess = 0; guess < counts.classes(); ++guess) row.push_back(counts.At(k, guess));
+  }
+  return json;
+}
+
+}  // namespace
+
 Json ClassReport::ToJson(int worst) const {
   Json classes = Json::array(), bins = Json::array(), confidence = Json::array(),
        decision = Json::array(), mistakes = Json::array();
@@ -303,7 +311,8 @@ Json ClassReport::ToJson(int worst) const {
   if (!scored_.empty()) thresholds["decision"] = {{"positive", Name(1)}, {"rows", decision}};
   return {{"classes", classes},
           {"means", {tasks::ToJson(MacroMean()), tasks::ToJson(WeightedMean())}},
-          {"confusion", counts_},
+          {counts_.classes() <= kMostClassesInMatrix ? "confusion" : "confusion_pairs",
+           tasks::ToJson(counts_)},
           {"calibration", {{"ece", ExpectedCalibrationError(calibration)}, {"bins", bins}}},
           {"thresholds", thresholds},
           {"worst_mistakes", mistakes}};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/tasks/classification/calibration.h"
+#include "app/tasks/classification/confusion_counts.h"
 #include "app/tasks/report.h"
 
 namespace mxtrain::tasks {
@@ -45,7 +46,7 @@ class ClassReport final : public Report {
   void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
   void Finish() override;  // sorts the mistakes, the worst first
 
-  bool empty() const override { return counts_.empty(); }
+  bool empty() const override { return counts_.classes() == 0; }
   std::string Text(int worst, bool several) const override;
   std::string CsvHeader() const override { return "class,precision,recall,f1,examples"; }
   std::string CsvLines(bool with_head) const override;  // one for each class
@@ -53,9 +54,7 @@ class ClassReport final : public Report {
   void WriteFiles(const std::string& folder) const override;
 
   std::string Name(int64_t k) const;
-  const std::vector<std::vector<int64_t>>& counts() const {
-    return counts_;
-  }                               // [true class][predicted class]
+  const ConfusionCounts& counts() const { return counts_; }
   std::vector<Row> Rows() const;  // a class each
   Row MacroMean() const;          // over the classes that occur as true or predicted class
   Row WeightedMean() const;       // over the examples
@@ -81,7 +80,8 @@ class ClassReport final : public Report {
   std::string SurenessText() const;
 
   std::vector<std::string> names_;
-  std::vector<std::vector<int64_t>> counts_;
+  ConfusionCounts counts_;
+  int64_t right_ = 0;  // of verdicts_
   // By class: the sum of its probability over the examples with that label.
   std::vector<double> own_confidence_;
   std::vector<Verdict> verdicts_;

@@ -30,7 +30,10 @@ constexpr size_t kPiece = size_t{64} << 10;
 constexpr size_t kLongestRun = 65'535;
 
 [[noreturn]] void Fail(const char* verb, const std::string& path, int error) {
-  Throw(ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path, ReasonOf(error));
+  // Not the file's fault: no reason to take it for a bad example.
+  const bool exhausted = error == EMFILE || error == ENFILE || error == ENOMEM;
+  Throw(exhausted ? ErrorKind::kMemory : ErrorKind::kFileSystem, "cannot {} {}: {}", verb, path,
+        ReasonOf(error));
 }
 
 // The system ends a path at its first NUL.

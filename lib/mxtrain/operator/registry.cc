@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <map>
 
 #include "mxtrain/base/suggest.h"
@@ -189,10 +190,15 @@ std::span<const FusePattern> OperatorRegistry::Patterns() const {
 void OperatorRegistry::LoadPlugin(const std::string& path) {
   // The loader would search the system's library folders for a bare file name.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  std::error_code none;  // the loader would wait for a pipe
+  if (std::filesystem::is_other(file, none))
+    Throw(ErrorKind::kConfig, "cannot load the plug-in {}: it is not a regular file", path);
   Library library(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library)
     Throw(ErrorKind::kConfig, "cannot load the plug-in {}: {}", path, LastLoaderError(file));
   const PluginInfo* info = FindSymbol<const PluginInfo*()>(library, "mxtrain_plugin_info", path)();
+  if (!info || !info->name || !info->version)
+    Throw(ErrorKind::kConfig, "the plug-in {} does not say its name and version", path);
   if (info->abi != kPluginAbi) {
     Throw(ErrorKind::kConfig,
           "the plug-in {} ({}, built with mxtrain {}) has ABI number {}, but this program has {}; "

@@ -267,6 +267,7 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   if (options.freeze.Unfreezes() && !frozen && was_frozen) progress.Unfreeze();
   if (!extend) return;
   progress.Extend(state);
+  extended = true;
   const int64_t steps = progress.steps_left();
   runtime.log("train").Info(
       "extended by {} steps; the schedule '{}' restarts at a learning rate of {:.3g} and ends at "
@@ -328,6 +329,11 @@ Trainer::~Trainer() = default;
 
 void Trainer::SaveTo(const std::string& folder) {
   impl_->options.checkpoint_folder = folder;
+}
+std::map<std::string, NDArray> Trainer::Arrays() const {
+  std::map<std::string, NDArray> arrays = impl_->net->args();
+  arrays.merge(impl_->net->auxs());
+  return arrays;
 }
 void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   impl_->Resume(checkpoint, extend);

@@ -166,6 +166,8 @@ class MXTRAIN_API Trainer {
 
   // Before Run: replaces options.checkpoint_folder.
   void SaveTo(const std::string& folder);
+  // Parameters, learnt or not, and auxiliary states, by their names.
+  std::map<std::string, NDArray> Arrays() const;
   // Before Run: continues from the checkpoint. Positions inside an epoch are counted in examples,
   // so a new batch size must divide them. `extend`: the run was finished and continues for as many
   // epochs and steps again, with a new schedule. Throws kConfig if its arrays do not match the net

@@ -237,6 +237,8 @@ RunEnd Trainer::Impl::Loop::Run() {
   listener_.OnStart(t_.Describe());
   const bool ready =
       !t_.features || t_.progress.finished() || t_.features->Fill([this] { return stopped(); });
+  // From here on the extension is what `last` continues.
+  if (t_.extended && !t_.progress.finished()) t_.Save({}, listener_);
   clock_.Resume(t_.batches->data_wait().seconds());
   while (ready && !t_.progress.finished() && !stopped() && !OutOfTime()) {
     t_.ranks.StartWaiting();

@@ -81,6 +81,7 @@ struct Trainer::Impl {
   int64_t batches_of_step = 0;   // pushed since the last update
   double push_seconds = 0;       // in Step
   int64_t saved_step = -1;       // step of this process's last save
+  bool extended = false;         // a finished run that goes on
   bool warned_of_limit = false;  // Loop::WarnOfTimeLimit
 
   bool frozen = false;                     // whether options.freeze is in force

@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/mman.h>
+#include <sys/resource.h>
+
 #include <cmath>
+#include <new>
 
 #include "mxtrain/device/cpu/onednn/internal/call.h"
 
 namespace mxtrain::onednn {
 namespace {
+
+// The library makes code when a primitive is created, and for products when they are first
+// computed, and writes it without looking whether it got memory for it. Where the address space is
+// limited (ulimit -v), this throws std::bad_alloc in its place.
+void RequireRoomForCode() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  constexpr size_t kRoom = size_t{32} << 20;
+  void* const room =
+      mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, kRoom);
+}
 
 // The arguments of the library call are built once; a run only changes pointers.
 class BoundPrimitive final : public Primitive {
@@ -19,6 +36,8 @@ class BoundPrimitive final : public Primitive {
 
   void Execute(std::span<const Binding> bindings) override {
     for (const Binding& binding : bindings) Bind(binding);
+    if (!has_run_) RequireRoomForCode();
+    has_run_ = true;
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
     if (status != dnnl_success)
@@ -54,6 +73,7 @@ class BoundPrimitive final : public Primitive {
   dnnl::stream stream_;
   std::vector<Slot> slots_;
   std::vector<dnnl_exec_arg_t> arguments_;
+  bool has_run_ = false;
 };
 
 }  // namespace
@@ -144,6 +164,7 @@ Speed Descriptor::speed() const {
 
 std::unique_ptr<Primitive> Descriptor::Make() const {
   impl_->backend->EnterThread();
+  RequireRoomForCode();
   return std::make_unique<BoundPrimitive>(*impl_);
 }
 
