@@ -67,7 +67,8 @@ Facts MetricsOf(const RunSummary& run) {
   }
   for (const std::string& column : run.metrics.columns) {
     const bool measured = column.starts_with("train_") || column.starts_with("val_");
-    if (measured) facts.emplace_back("last " + column, Number(run.metrics.Column(column).back()));
+    if (measured && !run.metrics.rows.empty())
+      facts.emplace_back("last " + column, Number(run.metrics.Column(column).back()));
   }
   facts.emplace_back("time", report::FormatDuration(run.seconds));
   return facts;

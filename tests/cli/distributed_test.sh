@@ -130,6 +130,28 @@ checks=$((checks + 1))
 [ $code -eq 3 ] || fail "two configurations: exit code $code, expected 3"
 says "rank 1 has another configuration than rank 0"
 
+# Nor begin with the same, nor do the same.
+"$program" train net.yaml --out weights_a -q --threads 1 train.epochs=1 && "$program" export weights_a a.safetensors -q >/dev/null
+"$program" train net.yaml --out weights_b -q --threads 1 train.epochs=1 seed=8 && "$program" export weights_b b.safetensors -q >/dev/null
+for n in a b; do mkdir $n && mv $n.safetensors $n/w.safetensors; done
+sed "s#path: digits#path: $work/digits#" net.yaml >from_here.yaml
+# differ WHAT FIRST SECOND: what the ranks are given, beside the same.
+differ() {
+  launch -n 1 bash -c "cd a && exec '$program' train ../from_here.yaml --out $work/differs -q --threads 1 --kvstore dist_sync train.kvstore.timeout=20s $2" : \
+    -n 1 bash -c "cd b && exec '$program' train ../from_here.yaml --out $work/differs -q --threads 1 --kvstore dist_sync train.kvstore.timeout=20s $3" >stdout 2>stderr
+  code=$?
+  last="another $1"
+  checks=$((checks + 1))
+  [ $code -eq 3 ] || fail "another $1: exit code $code, expected 3"
+  says "rank 1 has another $1 than rank 0"
+  rm -rf differs
+}
+differ "state of the weights" train.weights.file=/proc/self/cwd/w.safetensors train.weights.file=/proc/self/cwd/w.safetensors
+differ "state of the weights" "train.weights.file=/proc/self/cwd/w.safetensors 'train.freeze={layers: [convolution0*]}'" \
+  "train.weights.file=/proc/self/cwd/w.safetensors 'train.freeze={layers: [convolution0*]}'"
+differ --dry-run "" --dry-run
+differ --dry-run --dry-run ""
+
 # What one process alone cannot read is said by it, also if the others already wait for it in MPI.
 for order in "0.0 nowhere" "1.0 nowhere" "0.0 net" "1.0 net"; do
   set -- $order

@@ -96,6 +96,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         first = path not in broken_off
         if path.endswith("/good.safetensors"):
             return self.send(DATA, '"v1"')
+        if path.startswith("/named/"):
+            return self.send(open("first.other" if "first" in path else "second.other", "rb").read(), '"v1"')
+        if path == "/half.safetensors":  # a part that nobody asked for
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes 0-{len(DATA) // 2 - 1}/{len(DATA)}")
+            self.send_header("Content-Length", str(len(DATA) // 2))
+            self.end_headers()
+            self.wfile.write(DATA[:len(DATA) // 2])
+            return None
         if path == "/several/net.safetensors.index.json":
             return self.send(open("index", "rb").read(), '"v1"')
         if path == "/redirect.safetensors":

@@ -73,6 +73,24 @@ holds "MXTRAIN_CACHE_DIR is not used" test -n "$(cached variable)"
 XDG_CACHE_HOME=$work/xdg take $at/folder/good.safetensors
 holds "XDG_CACHE_HOME is not used" test -n "$(cached xdg/mxtrain)"
 
+# --- names that are hidden or long are files of their own; a part that nobody asked for is none
+cp weights first.other
+expect 0 train points.yaml --out second -q --seed 9
+expect 0 export second weights.safetensors
+mv weights.safetensors second.other
+long=$(printf '%0150d' 0)
+for names in ".first.safetensors .second.safetensors" "first$long second$long" "first$long.safetensors second$long.safetensors" "first.part second.part"; do
+  for name in $names; do
+    take "$at/named/$name"
+    expect 0 export run "taken.safetensors"
+    cp taken.safetensors "taken_${name:0:3}"
+  done
+  set -- $names
+  holds "$1 and $2 are one file in the cache" sh -c '! cmp -s "$@"' - "taken_${1:0:3}" "taken_${2:0:3}"
+done
+fails 8 $at/half.safetensors "the server sends a part of it, and the whole file was asked for"
+holds "half of a file is kept" test -z "$(find home -name 'half*')"
+
 # --- redirects, to https or this machine alone; the hub
 take $at/redirect.safetensors
 fails 8 $at/loop "the server redirects more than 10 times"

@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Files of strangers and slips of the user: nothing that a command reads is replaced, nothing is written or shown from elsewhere, and a file
+# of a few kilobytes neither ends the program nor keeps it for long.
+. "$(dirname "$0")/common.sh"
+write_points
+expect 0 train points.yaml --out run -q
+
+# safetensors FILE HEADER: a file of one number.
+safetensors() {
+  local size=${#2}
+  {
+    printf "\\x$(printf %02x $((size & 255)))\\x$(printf %02x $((size >> 8 & 255)))\\x$(printf %02x $((size >> 16 & 255)))\\x00\\x00\\x00\\x00\\x00"
+    printf '%s\0\0\0\0' "$2"
+  } >"$1"
+}
+# repeated COUNT TEXT
+repeated() { printf "%$1s" | sed "s/ /$2/g"; }
+# bounded CODE ARGUMENT...: as expect, in twenty seconds.
+bounded() {
+  local wanted=$1 code
+  shift
+  checks=$((checks + 1))
+  last="mxtrain $*"
+  timeout -k 5 20 "$program" "$@" >stdout 2>stderr
+  code=$?
+  [ $code -eq "$wanted" ] || fail "$last: exit code $code, expected $wanted"
+}
+
+# --- what a command reads
+for flag in --output --probabilities; do
+  for file in points.csv run/metrics.csv run/checkpoints/best ./points.csv; do
+    case $flag in --probabilities) cp "$file" "$file.npy"; file=$file.npy ;; esac
+    sum=$(md5sum <"$file")
+    code=2
+    [ "$flag" = --output ] || [ "$file" = run/metrics.csv.npy ] || [ "$file" = run/checkpoints/best.npy ] || code=0 # another file
+    expect $code infer run points.csv $flag "$file"
+    [ $code -eq 0 ] || holds "infer $flag $file changed it" test "$sum" = "$(md5sum <"$file")"
+  done
+done
+rm -f run/metrics.csv.npy run/checkpoints/best.npy points.csv.npy
+cp points.csv kept.csv
+ln points.csv linked.csv
+expect 2 infer run points.csv --output linked.csv
+says "linked.csv would replace what the command reads (points.csv); write another file"
+expect 2 eval run points.csv --predictions points.csv
+expect 2 eval run --predictions run/config.yaml
+holds "the table was changed" cmp -s points.csv kept.csv
+expect 0 export run model.safetensors
+expect 0 export run old@3
+sum=$(cat old-symbol.json old-0003.params | md5sum)
+expect 2 export old@3 old@3
+holds "an export changed the model that it read" test "$sum" = "$(cat old-symbol.json old-0003.params | md5sum)"
+expect 2 tokenize points.yaml --tokenizer characters --save points.yaml --overwrite
+{ echo label,text; for i in $(seq 40); do echo "$((i % 2)),word $i of $((i % 7))"; done; } >texts.csv
+cp texts.csv kept_texts.csv
+expect 2 init texts.csv --output texts.csv --overwrite
+holds "the table was changed" cmp -s texts.csv kept_texts.csv
+
+# --- names of heads: where files of an evaluation lie, and what a terminal gets
+cat >two.yaml <<'END'
+name: two
+data: {batch_size: 8, train: {source: csv, path: two.csv, columns: {data: [a, b], kind_label: y, col_label: z}}}
+net:
+  input: [2]
+  layers:
+  - FullyConnected: {name: f1, inputs: data, num_hidden: 3}
+  - SoftmaxOutput: {name: kind}
+  - FullyConnected: {name: f2, inputs: data, num_hidden: 2}
+  - SoftmaxOutput: {name: col}
+  outputs: [kind, col]
+train: {epochs: 1, optimizer: {name: sgd, lr: 0.01}}
+END
+{ echo a,b,y,z; for i in $(seq 60); do echo "$((i % 7)),$((i % 5)),k$((i % 3)),c$((i % 2))"; done; } >two.csv
+expect 0 train two.yaml --out two -q
+expect 0 export two mx@1
+sed -i 's#col_label#../../victim_label#g; s#"col"#"../../victim"#g' mx-symbol.json
+mkdir victim && echo precious >victim/classes.csv
+expect 0 eval mx@1 two.csv --output out/ev
+holds "a file elsewhere was replaced" test "$(cat victim/classes.csv)" = precious
+holds "the head has no tables" test -f out/ev/.._.._victim/classes.csv
+sed -i 's#"../../victim"#"a\\u001b[31mb"#g' mx-symbol.json
+expect 0 eval mx@1 two.csv
+holds "a terminal gets what a model's names hold" test "$(grep -c $'\033' stdout)" -eq 0
+
+# --- a report of a folder from elsewhere
+cp -r run theirs
+echo "SECRET OF THE USER" >secret
+mkdir -p theirs/eval theirs/samples
+ln -s "$work/secret" theirs/samples/a.svg
+ln -sf "$work/secret" theirs/env.txt
+mkdir outside && cp run/plots/loss.svg outside/shown.svg && ln -s "$work/outside" theirs/eval/outside
+for svg in '<svg><script>alert(1)</script></svg>' '<svg><rect width="1" onload="alert(1)"/></svg>' '<svg><image href="https://example.org/a.png"/></svg>' \
+  '<svg><a><text>x</text></a></svg>' '<svg><rect fill="url(https://example.org)"/></svg>' '<svg><style>x</style></svg>' '<svg><rect width=1/></svg>'; do
+  echo "$svg" >theirs/eval/x.svg
+  expect 0 eval theirs points.csv
+  holds "the report shows $svg" sh -c '! grep -qF "$1" theirs/report.html' - "$svg"
+done
+holds "the report holds what a link points to" sh -c '! grep -q SECRET theirs/report.html'
+holds "the report does not name what it does not show" grep -q "x.svg is not a drawing of mxtrain" theirs/report.html
+holds "the report has no curves" grep -q "<polyline" theirs/report.html
+
+# --- texts of a run folder
+for text in '' '\n' 'epoch,val_loss\n' 'a,b\n1,2\n' 'epoch,val_loss\nx,1\n' 'epoch,val_loss\n1e300,1\n' 'epoch\n-1\n' ',\n'; do
+  rm -rf odd
+  mkdir odd
+  cp -r run odd/run
+  printf "$text" >odd/run/metrics.csv
+  for command in "runs odd" "runs odd --json" "runs odd --sort best --format csv" "diff odd/run run" "eval odd/run points.csv"; do
+    "$program" $command >stdout 2>stderr
+    code=$?
+    last="mxtrain $command of a table '$text'"
+    checks=$((checks + 1))
+    [ $code -lt 10 ] || fail "$last: exit code $code"
+  done
+done
+expect 0 runs odd --json
+deep=$(repeated 100000 '[')$(repeated 100000 ']')
+cp run/result.json result.json
+printf '{"stopped": false, "x": %s}' "$deep" >odd/run/result.json
+cp run/metrics.csv odd/run/metrics.csv
+expect 0 runs odd
+says "it is nested more than 64 deep"
+mkdir bundle
+printf '{"threads": 1, "step": %s}' "$deep" >bundle/bundle.json
+bounded 4 replay bundle
+says "it is nested more than 64 deep"
+
+# --- files of weights, and rules of names
+safetensors deep.safetensors "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4],\"shape\":$deep}}"
+bounded 4 train points.yaml --out u train.weights.file=deep.safetensors
+says "it is nested more than 64 deep"
+safetensors long.safetensors "{\"layer1.$(repeated 100000 1).conv1.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"
+for net in resnet18 mobilenet_v2; do
+  "$helper" images photos 4
+  timeout -k 5 60 "$program" init photos --net $net --weights long.safetensors --output u.yaml >stdout 2>stderr
+  holds "a long name of an array ends the program" test $? -lt 10
+done
+safetensors name.safetensors "{\"$(repeated 40 a)b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"
+echo "- ['^(a+)+\$', x]" >slow.yaml
+echo "- ['$(repeated 50000 '(')a$(repeated 50000 ')')', x]" >nested.yaml
+printf -- "- ['(a)', '%s']\n- ['(.*)', x]\n" "$(repeated 90000 '$1')" >grows.yaml
+for map in slow nested grows; do
+  timeout -k 5 20 "$program" train points.yaml --out u -q train.weights.file=name.safetensors train.weights.map=$map.yaml >stdout 2>stderr
+  code=$?
+  holds "the rules of $map.yaml: exit code $code" test $code -eq 3 -o $code -eq 4
+done
+
+# --- files that include one another, plug-ins that are none, folders with the form of an expression
+for i in $(seq 0 14); do echo "include: [x$((i + 1)).yaml, x$((i + 1)).yaml, x$((i + 1)).yaml]" >x$i.yaml; done
+{ printf 'vars: {'; for i in $(seq 15000); do printf 'a%d: %d, ' "$i" "$i"; done; echo 'b: 1}'; } >x15.yaml
+bounded 3 check x0.yaml
+says "included files have more than 4194304 bytes together"
+mkfifo pipe.so
+bounded 3 check points.yaml --plugin pipe.so
+says "pipe.so: it is not a regular file"
+mkdir 'pay ${HOME}' && cp -r photos 'pay ${HOME}/photos'
+expect 0 init 'pay ${HOME}/photos' --output pay.yaml
+expect 0 train pay.yaml --out pay train.epochs=1 -q
+expect 0 train pay --extend train.epochs=1 -q
+expect 0 eval pay
+
+# --- many classes
+{ echo a,b,y; for i in $(seq 1500); do echo "$((i % 7)),$((i % 5)),w$i"; done; } >many.csv
+sed -e 's/path: two.csv.*/path: many.csv, columns: {data: [a, b], softmaxoutput0_label: y}}}/' -e '/^net:/,$d' two.yaml >many.yaml
+cat >>many.yaml <<'END'
+net: {input: [2], layers: [{FullyConnected: {num_hidden: 1500}}, {SoftmaxOutput: {}}]}
+train: {epochs: 1, max_steps: 2, optimizer: {name: sgd, lr: 0.01}}
+END
+expect 0 train many.yaml --out many -q
+expect 0 eval many many.csv --output evaluated
+prints accuracy
+holds "the pairs of classes are not written" test "$(head -1 evaluated/confusion.csv)" = true,predicted,examples
+holds "the pairs do not count every example" test "$(awk -F, 'NR > 1 { n += $3 } END { print n }' evaluated/confusion.csv)" -eq 1500
+
+# --- an extension that is killed is what --resume continues; one that diverges is repeated
+cp -r run night
+MXTRAIN_STEP_DELAY_MS=500 "$program" train night --extend train.epochs=3 -q >stdout 2>stderr &
+extension=$!
+for _ in $(seq 300); do [ -f night/result.json ] || break; sleep 0.1; done
+kill -KILL $extension
+wait $extension 2>/dev/null
+expect 0 train night --resume -q
+holds "the extension was forgotten" test "$(tail -1 night/metrics.csv | cut -d, -f1)" -eq 5
+write_deep
+expect 0 train deep.yaml --out apart -q
+expect 7 train apart --extend train.epochs=1 train.optimizer.lr=1e30 -q
+expect 0 replay "$(ls -d apart/diverged-*)" --json
+holds "the repeated step does not diverge" grep -q '"tensor":"[^"]' stdout
+
+# --- limits of the process
+for kilobytes in 150000 250000 300000 350000 400000 450000 500000; do
+  (ulimit -v $kilobytes && exec timeout -k 5 60 "$program" train points.yaml --out limited --overwrite -q) >stdout 2>stderr
+  code=$?
+  holds "under $kilobytes KiB of address space: exit code $code" test $code -lt 11 -o $code -eq 127
+done
+write_photos photos photos 4
+expect 0 train photos.yaml --out of_photos -q
+for files in 12 16 20 24; do
+  (ulimit -n $files && exec "$program" infer of_photos photos --skip-bad --format csv) >stdout 2>stderr
+  code=$?
+  holds "with $files open files: exit code $code, $(wc -l <stdout) lines" test $code -eq 6 -o $code -eq 127 -o $code -eq 8 -o \( $code -eq 0 -a "$(wc -l <stdout)" -eq 9 \)
+done
+finish
