@@ -102,6 +102,7 @@ class Follower {
     const OperatorProperty& op = *node.op;
     const std::string type = op.TypeString();
     if (type == "scaled_dot_product_attention") return Attention(node);
+    if (type == "rotary_embedding") return Rotation(node);
     const bool broadcasts = type.starts_with("broadcast_") && !kRepeats.contains(type);
     if (op.elementwise() != Elementwise::kNo || broadcasts) return Joined(node);
     if (type == "Embedding" || type == "take") return Gather(node, type);
@@ -233,6 +234,15 @@ class Follower {
         throw Mixes{"its tokens are not those of the net, [batch, ..., tokens, depth]"};
     }
     out_.steps.back() = Step::kAttention;
+    return wanted;
+  }
+
+  TokenAxes Rotation(const Node& node) {
+    if (IsTrue(*node.op, "use_position")) throw Mixes{"it is given positions"};
+    const TokenAxes wanted{0, ShapeIn(node, 0).ndim() - 2};
+    if (In(node, 0) != wanted)
+      throw Mixes{"its tokens are not those of the net, [batch, ..., tokens, depth]"};
+    out_.steps.back() = Step::kRotation;
     return wanted;
   }
 

@@ -63,7 +63,14 @@ class Rebuilt {
       kwargs = {{"shape", params::Print(Lengths({static_cast<int>(i), 0}))}};
     } else if (net_.steps[i] == Step::kAttention) {
       op = "cached_attention";
-      kwargs = {{"window", params::Print(net_.window)}, {"scale", ParamOf(*node.op, "scale")}};
+      kwargs = {{"window", params::Print(net_.window)}};
+      for (const char* key : {"scale", "sliding_window"})
+        kwargs.emplace_back(key, ParamOf(*node.op, key));
+      inputs.push_back(position_);
+    } else if (net_.steps[i] == Step::kRotation) {
+      for (auto& [key, value] : kwargs) {
+        if (key == "use_position") value = params::Print(true);
+      }
       inputs.push_back(position_);
     }
     return Symbol::Create(operators_, op, node.name, kwargs, inputs, {}, node.attrs, node.where);

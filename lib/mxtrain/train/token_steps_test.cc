@@ -78,6 +78,45 @@ Symbol CausalNet(bool tokens_last) {
                {Built("transpose", "by_token", {{"axes", "(0, 2, 1)"}}, {scores})});
 }
 
+// As Llama has it: positions are in the rotation of queries and keys, and heads share keys.
+Symbol RotaryNet(const std::string& sliding_window) {
+  constexpr int64_t kQueryHeads = 4, kKeyHeads = 2, kDepth = 2;
+  Symbol x =
+      Built("Embedding", "tokens",
+            {{"input_dim", params::Print(kStepTokens)}, {"output_dim", params::Print(kStepWidth)}},
+            {Symbol::Variable("data")});
+  for (const std::string layer : {"first", "second"}) {
+    const Symbol norm = Built("RMSNorm", layer + "_norm", {}, {x});
+    const auto by_head = [&](const char* what, int64_t heads) {
+      const std::string name = layer + what;
+      const Symbol split =
+          Built("Reshape", name + "_split", {{"shape", params::Print(TShape{0, 0, heads, kDepth})}},
+                {DenseOfTokens(norm, name, heads * kDepth)});
+      return Built("transpose", name + "_heads", {{"axes", "(0, 2, 1, 3)"}}, {split});
+    };
+    const auto turned = [&](const char* what, int64_t heads) {
+      return Built("rotary_embedding", layer + what + "_turned", {{"base", "100"}},
+                   {by_head(what, heads)});
+    };
+    const Symbol attention =
+        Built("scaled_dot_product_attention", layer + "_attention",
+              {{"is_causal", "True"}, {"sliding_window", sliding_window}},
+              {turned("_q", kQueryHeads), turned("_k", kKeyHeads), by_head("_v", kKeyHeads)});
+    const Symbol joined =
+        Built("Reshape", layer + "_joined", {{"shape", "(0, 0, -3)"}},
+              {Built("transpose", layer + "_places", {{"axes", "(0, 2, 1, 3)"}}, {attention})});
+    x = Built("elemwise_add", layer + "_sum", {},
+              {DenseOfTokens(joined, layer + "_o", kStepWidth), x});
+    const Symbol open = Built("silu", layer + "_open", {}, {DenseOfTokens(x, layer + "_gate", 12)});
+    const Symbol gated =
+        Built("elemwise_mul", layer + "_gated", {}, {open, DenseOfTokens(x, layer + "_up", 12)});
+    x = Built("elemwise_add", layer + "_out", {},
+              {DenseOfTokens(gated, layer + "_down", kStepWidth), x});
+  }
+  return Built("SoftmaxOutput", "softmax", {{"preserve_shape", "True"}},
+               {DenseOfTokens(x, "scores", kStepTokens)});
+}
+
 Executor::BindRequest StepRequest(const std::map<std::string, TShape>& inputs) {
   Executor::BindRequest request;
   request.is_train = false;
@@ -170,6 +209,15 @@ TEST_CASE("token steps give what the whole window gives") {
   }
 }
 
+TEST_CASE("token steps with rotated queries and keys that heads share") {
+  for (const char* sliding_window : {"None", "3"}) {
+    Stepping steps(RotaryNet(sliding_window), true);
+    for (int64_t place = 0; place < kStepWindow; ++place) steps.CheckAt(place, true);
+    steps.Fill();
+    for (const int64_t place : {4, 5, 2, 3}) steps.CheckAt(place, true);
+  }
+}
+
 TEST_CASE("token steps refuse, by name, what may mix tokens") {
   const auto after = [](const std::string& op, const Kwargs& kwargs) {
     return DenseOfTokens(Built(op, "layer", kwargs, {PlacedTokens()}), "scores", kStepTokens);
@@ -204,6 +252,12 @@ TEST_CASE("token steps refuse, by name, what may mix tokens") {
                          {turned, turned, turned})) ==
         "scaled_dot_product_attention 'heads': its tokens are not those of the net, [batch, ..., "
         "tokens, depth]");
+  CHECK(
+      WhyNoSteps(Built("rotary_embedding", "turn", {}, {turned})) ==
+      "rotary_embedding 'turn': its tokens are not those of the net, [batch, ..., tokens, depth]");
+  CHECK(WhyNoSteps(Built("rotary_embedding", "turn", {{"use_position", "True"}},
+                         {x, Symbol::Variable("place_of_row")})) ==
+        "rotary_embedding 'turn': it is given positions");
   const Symbol mask = ShapedVariable("mask", {kStepWindow, kStepWindow});
   CHECK(WhyNoSteps(Built("scaled_dot_product_attention", "heads",
                          {{"is_causal", "True"}, {"mask", "additive"}}, {x, x, x, mask})) ==

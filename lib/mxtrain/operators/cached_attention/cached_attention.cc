@@ -14,12 +14,15 @@ bool CachedAttentionProperty::InferShape(std::vector<TShape>* in, std::vector<TS
   const TShape &query = (*in)[kQuery], &key = (*in)[kKey], &value = (*in)[kValue];
   if (!query.known() || !key.known() || !value.known()) return false;
   const int n = query.ndim();
-  const bool fits = n >= 3 && key == query && value.ndim() == n &&
-                    std::equal(query.begin(), query.begin() + (n - 1), value.begin());
+  TShape one_each = query;  // of the keys' heads
+  const bool shared = n > 3 && key.ndim() == n && key[n - 3] > 0 && query[n - 3] % key[n - 3] == 0;
+  if (shared) one_each[n - 3] = key[n - 3];
+  const bool fits = n >= 3 && key == one_each && value.ndim() == n &&
+                    std::equal(key.begin(), key.begin() + (n - 1), value.begin());
   if (!fits) {
     Throw(ErrorKind::kConfig,
-          "{}: query {} and key {} must have one shape, [batch, heads, tokens, depth], and value "
-          "{} the same axes but the last",
+          "{}: query {} and key {} must have one shape, [batch, heads, tokens, depth], or the "
+          "query a multiple of the heads, and value {} the axes of the key but the last",
           TypeString(), query.ToString(), key.ToString(), value.ToString());
   }
   if (query[n - 2] > param_.window) {
@@ -27,14 +30,15 @@ bool CachedAttentionProperty::InferShape(std::vector<TShape>* in, std::vector<TS
           query[n - 2], param_.window);
   }
   UnifyShape({query[0]}, &(*in)[kPosition], TypeString(), "position");
-  TShape keys = query, values = value;
+  TShape keys = key, values = value, result = query;
   keys[n - 2] = query[n - 1];
   keys[n - 1] = RoundUp(param_.window, attention::kPadding);
   values[n - 2] = param_.window;
   values[n - 1] = RoundUp(value[n - 1], attention::kPadding);
   UnifyShape(keys, &(*aux)[kKeyCache], TypeString(), "key_cache");
   UnifyShape(values, &(*aux)[kValueCache], TypeString(), "value_cache");
-  UnifyShape(value, &(*out)[0], TypeString(), "output");
+  result[n - 1] = value[n - 1];
+  UnifyShape(result, &(*out)[0], TypeString(), "output");
   return true;
 }
 
@@ -59,11 +63,16 @@ CachedSetup CachedAttentionProperty::Prepare(const PlanRequest& request) const {
   const TShape &query = request.in[kQuery].shape, &value = request.in[kValue].shape;
   const int n = query.ndim();
   CachedSetup setup;
-  setup.extents = {query.Product(0, n - 2), query[n - 2], param_.window, query[n - 1],
-                   value[n - 1]};
+  setup.extents = {query.Product(0, n - 2),
+                   query[n - 2],
+                   param_.window,
+                   query[n - 1],
+                   value[n - 1],
+                   n > 3 && value[n - 3] > 0 ? query[n - 3] / value[n - 3] : 1};
   setup.heads = query.Product(1, n - 2);
   setup.padded_window = RoundUp(param_.window, attention::kPadding);
   setup.padded_depth = RoundUp(value[n - 1], attention::kPadding);
+  setup.sliding_window = param_.sliding_window.value_or(0);
   setup.scale =
       param_.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(query[n - 1], 1))));
   return setup;

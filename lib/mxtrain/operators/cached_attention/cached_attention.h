@@ -3,7 +3,8 @@
 // cached_attention(query, key, value, position): causal attention token by token, as
 // scaled_dot_product_attention with is_causal computes it over the whole sequence.
 //
-//   query, key   [batch, ..., tokens, depth]          value [batch, ..., tokens, value_depth]
+//   query, key   [batch, ..., tokens, depth]          value [batch, ..., tokens, value_depth],
+//                heads of the query as there a multiple of those of key and value
 //   position     [batch]
 //   key_cache    [batch, ..., depth, padded window]   keys as columns: an auxiliary state
 //   value_cache  [batch, ..., window, padded value_depth]
@@ -14,6 +15,8 @@
 // positions, and positions may be written again, which forgets what came after them. A row with a
 // negative position rests: its caches stay and its output is 0. Tokens beyond the window have
 // nowhere to go: they are not written, and their outputs are NaN.
+//
+// With sliding_window a token sees the last so many keys alone; the caches hold all.
 //
 // Nothing beyond the positions that were written is read as a number, so caches need no initial
 // values. There is no gradient; use the operator without caches to train.
@@ -29,12 +32,17 @@ namespace mxtrain::cached_attention {
 
 struct CachedAttentionParam : Parameter<CachedAttentionParam> {
   int64_t window;
+  std::optional<int64_t> sliding_window;
   std::optional<double> scale;
   static void Declare(Fields<CachedAttentionParam>& f) {
     f.Add("window", &CachedAttentionParam::window)
         .Required()
         .Range(1, int64_t{1} << 30)
         .Help("tokens of a sequence that the caches hold");
+    f.Add("sliding_window", &CachedAttentionParam::sliding_window)
+        .Range(1, int64_t{1} << 40)
+        .Default(std::nullopt)
+        .Help("a token sees so many keys, its own the last of them; None: all up to its own");
     f.Add("scale", &CachedAttentionParam::scale)
         .Default(std::nullopt)
         .Help("factor of the scores; None: 1 / sqrt(depth)");
@@ -46,7 +54,13 @@ struct CachedSetup {
   attention::Extents extents;  // items: rows of the batch times heads; keys: the window
   int64_t heads = 1;           // items of a row
   int64_t padded_window = 0, padded_depth = 0;
+  int64_t sliding_window = 0;  // 0: none
   double scale = 1;
+
+  // The first key that a token sees.
+  MXTRAIN_HD int64_t FirstKey(int64_t token) const {
+    return sliding_window > 0 && token >= sliding_window ? token + 1 - sliding_window : 0;
+  }
 };
 
 class CachedAttentionProperty final : public PropertyWithoutGradient<CachedAttentionParam> {

@@ -18,6 +18,9 @@ struct TokenPlaces {
   CachedSetup s;
   NumberReader position;
   MXTRAIN_HD int64_t First(int64_t item) const { return position.Index(item / s.heads); }
+  MXTRAIN_HD int64_t FirstOfKeys(int64_t key_item) const {
+    return First(key_item * s.extents.group);
+  }
   // Of a token that is seen: neither of a row that rests nor beyond the window.
   MXTRAIN_HD bool Has(int64_t first, int64_t token) const {
     return first >= 0 && first < s.extents.keys && first + token < s.extents.keys;
@@ -33,7 +36,7 @@ struct WriteKey {
   MXTRAIN_HD void operator()(int64_t i) const {
     const attention::Extents& e = at.s.extents;
     const int64_t depth = i % e.depth, row = i / e.depth, token = row % e.queries,
-                  item = row / e.queries, first = at.First(item);
+                  item = row / e.queries, first = at.FirstOfKeys(item);
     if (!at.Has(first, token)) return;
     cache[(item * e.depth + depth) * at.s.padded_window + first + token] = key[i];
   }
@@ -46,7 +49,7 @@ struct WriteValue {
   MXTRAIN_HD void operator()(int64_t i) const {
     const attention::Extents& e = at.s.extents;
     const int64_t depth = i % e.value_depth, row = i / e.value_depth, token = row % e.queries,
-                  item = row / e.queries, first = at.First(item);
+                  item = row / e.queries, first = at.FirstOfKeys(item);
     if (!at.Has(first, token)) return;
     cache[(item * e.keys + first + token) * at.s.padded_depth + depth] = value[i];
   }
@@ -64,11 +67,12 @@ struct ProbabilityRow {
     const attention::Extents& e = at.s.extents;
     const int64_t item = row / e.queries, token = row % e.queries, first = at.First(item);
     if (!at.Has(first, token)) return;
-    const int64_t seen = first + token + 1;
-    const T *x = query + row * e.depth, *across = keys + item * e.depth * at.s.padded_window;
+    const int64_t seen = first + token + 1, begin = at.s.FirstKey(first + token) + team.rank();
+    const T *x = query + row * e.depth,
+            *across = keys + e.KeyItem(item) * e.depth * at.s.padded_window;
     A* p = probabilities + row * e.keys;
     A largest = -std::numeric_limits<A>::infinity();
-    for (int64_t k = team.rank(); k < seen; k += team.size()) {
+    for (int64_t k = begin; k < seen; k += team.size()) {
       A score = 0;
       for (int64_t d = 0; d < e.depth; ++d)
         score += A(x[d]) * A(across[d * at.s.padded_window + k]);
@@ -77,12 +81,12 @@ struct ProbabilityRow {
     }
     largest = team.Fold(largest, LargerOf{});
     A sum = 0;
-    for (int64_t k = team.rank(); k < seen; k += team.size()) {
+    for (int64_t k = begin; k < seen; k += team.size()) {
       p[k] = std::exp(p[k] - largest);
       sum += p[k];
     }
     sum = team.Fold(sum, AddBoth{});
-    for (int64_t k = team.rank(); k < seen; k += team.size()) p[k] /= sum;
+    for (int64_t k = begin; k < seen; k += team.size()) p[k] /= sum;
   }
 };
 
@@ -101,8 +105,9 @@ struct MeanOfValues {
     A mean = 0;
     if (at.Has(first, token)) {
       const A* p = probabilities + row * e.keys;
-      const T* column = values + item * e.keys * at.s.padded_depth + depth;
-      for (int64_t k = 0; k <= first + token; ++k) mean += p[k] * A(column[k * at.s.padded_depth]);
+      const T* column = values + e.KeyItem(item) * e.keys * at.s.padded_depth + depth;
+      for (int64_t k = at.s.FirstKey(first + token); k <= first + token; ++k)
+        mean += p[k] * A(column[k * at.s.padded_depth]);
     } else if (first >= 0) {
       mean = std::numeric_limits<A>::quiet_NaN();
     }
@@ -127,12 +132,13 @@ class CachedAttention final : public Operator {
     using A = AccumulatorOf<T>;
     const Device device{args.ctx.run_ctx};
     const attention::Extents& e = setup_.extents;
-    const int64_t rows = e.items * e.queries;
+    const int64_t rows = e.items * e.queries, key_rows = e.key_items() * e.queries;
     const TokenPlaces at{setup_, NumberReader(args.in_data[P::kPosition])};
     T *keys = args.aux_states[P::kKeyCache].template dptr<T>(),
       *values = args.aux_states[P::kValueCache].template dptr<T>();
-    Launch(device, rows * e.depth, WriteKey<T>{at, args.in_data[P::kKey].template dptr<T>(), keys});
-    Launch(device, rows * e.value_depth,
+    Launch(device, key_rows * e.depth,
+           WriteKey<T>{at, args.in_data[P::kKey].template dptr<T>(), keys});
+    Launch(device, key_rows * e.value_depth,
            WriteValue<T>{at, args.in_data[P::kValue].template dptr<T>(), values});
     if (args.req[0] == OpReqType::kNullOp) return;
     A* probabilities = args.ctx.workspace.template dptr<A>();

@@ -14,20 +14,22 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kCacheRows = 2, kCacheHeads = 3;
+constexpr int64_t kCacheRows = 2, kCacheHeads = 6;
 
 struct Sizes {
   int64_t window, depth, value_depth;
+  int64_t key_heads = kCacheHeads;
+  const char* sliding_window = "None";
 };
 
-// Some tokens of each row: [kCacheRows, kCacheHeads, tokens, depth] of the whole [.., all, depth],
-// from first[row] on; what is behind the end is 0.
-std::vector<float> Piece(const std::vector<float>& whole, int64_t all, int64_t depth,
+// Some tokens of each row: [kCacheRows, heads, tokens, depth] of the whole [.., all, depth], from
+// first[row] on; what is behind the end is 0.
+std::vector<float> Piece(const std::vector<float>& whole, int64_t heads, int64_t all, int64_t depth,
                          const std::vector<int64_t>& first, int64_t tokens) {
   std::vector<float> piece;
-  for (int64_t item = 0; item < kCacheRows * kCacheHeads; ++item) {
+  for (int64_t item = 0; item < kCacheRows * heads; ++item) {
     for (int64_t t = 0; t < tokens; ++t) {
-      const int64_t at = first[static_cast<size_t>(item / kCacheHeads)] + t;
+      const int64_t at = first[static_cast<size_t>(item / heads)] + t;
       for (int64_t d = 0; d < depth; ++d) {
         const bool inside = at >= 0 && at < all;
         piece.push_back(inside ? whole[static_cast<size_t>((item * all + at) * depth + d)] : 0.0F);
@@ -42,10 +44,12 @@ class Pieces {
  public:
   Pieces(const Sizes& sizes, bool reference, const std::string& scale)
       : sizes_(sizes), reference_(reference), scale_(scale), runtime_(NewRuntime()) {
-    const size_t keys = static_cast<size_t>(kCacheRows * kCacheHeads * sizes.window * sizes.depth),
-                 values = static_cast<size_t>(kCacheRows * kCacheHeads * sizes.window *
-                                              sizes.value_depth);
-    for (auto [array, size] : {std::pair(&query_, keys), {&key_, keys}, {&value_, values}}) {
+    const auto size_of = [&](int64_t heads, int64_t depth) {
+      return static_cast<size_t>(kCacheRows * heads * sizes.window * depth);
+    };
+    for (auto [array, size] : {std::pair(&query_, size_of(kCacheHeads, sizes.depth)),
+                               {&key_, size_of(sizes.key_heads, sizes.depth)},
+                               {&value_, size_of(sizes.key_heads, sizes.value_depth)}}) {
       const Values drawn = Uniform(-1, 1)(static_cast<int64_t>(size), ++seed_);
       array->assign(drawn.begin(), drawn.end());
     }
@@ -54,14 +58,15 @@ class Pieces {
   // The output for these tokens.
   std::vector<float> Run(const std::vector<int64_t>& first, int64_t tokens) {
     Executor& executor = Of(tokens);
-    const auto feed = [&](const char* name, const std::vector<float>& values, int64_t depth) {
+    const auto feed = [&](const char* name, const std::vector<float>& values, int64_t heads,
+                          int64_t depth) {
       NDArray(executor.arg(name))
-          .CopyFrom(NDArray::FromVector(*runtime_, {kCacheRows, kCacheHeads, tokens, depth},
-                                        Piece(values, sizes_.window, depth, first, tokens)));
+          .CopyFrom(NDArray::FromVector(*runtime_, {kCacheRows, heads, tokens, depth},
+                                        Piece(values, heads, sizes_.window, depth, first, tokens)));
     };
-    feed("query", query_, sizes_.depth);
-    feed("key", key_, sizes_.depth);
-    feed("value", value_, sizes_.value_depth);
+    feed("query", query_, kCacheHeads, sizes_.depth);
+    feed("key", key_, sizes_.key_heads, sizes_.depth);
+    feed("value", value_, sizes_.key_heads, sizes_.value_depth);
     NDArray(executor.arg("position"))
         .CopyFrom(NDArray::FromVector(*runtime_, {kCacheRows}, {first.begin(), first.end()}));
     executor.Forward({});
@@ -70,15 +75,16 @@ class Pieces {
 
   // What causal attention says of these tokens.
   std::vector<float> Wanted(const std::vector<int64_t>& first, int64_t tokens) {
-    const auto whole = [&](const std::vector<float>& values, int64_t depth) {
-      return NDArray::FromVector(*runtime_, {kCacheRows, kCacheHeads, sizes_.window, depth},
-                                 values);
+    const auto whole = [&](const std::vector<float>& values, int64_t heads, int64_t depth) {
+      return NDArray::FromVector(*runtime_, {kCacheRows, heads, sizes_.window, depth}, values);
     };
-    const std::vector<NDArray> in = {whole(query_, sizes_.depth), whole(key_, sizes_.depth),
-                                     whole(value_, sizes_.value_depth)};
-    const NDArray out =
-        Invoke("scaled_dot_product_attention", in, {{"is_causal", "True"}, {"scale", scale_}})[0];
-    return Piece(out.ToVector(), sizes_.window, sizes_.value_depth, first, tokens);
+    const std::vector<NDArray> in = {whole(query_, kCacheHeads, sizes_.depth),
+                                     whole(key_, sizes_.key_heads, sizes_.depth),
+                                     whole(value_, sizes_.key_heads, sizes_.value_depth)};
+    const NDArray out = Invoke(
+        "scaled_dot_product_attention", in,
+        {{"is_causal", "True"}, {"scale", scale_}, {"sliding_window", sizes_.sliding_window}})[0];
+    return Piece(out.ToVector(), kCacheHeads, sizes_.window, sizes_.value_depth, first, tokens);
   }
 
  private:
@@ -88,15 +94,17 @@ class Pieces {
     std::vector<Symbol> inputs;
     for (const char* name : {"query", "key", "value", "position"})
       inputs.push_back(Symbol::Variable(name));
-    const Symbol net =
-        Symbol::Create(TestRegistry(), "cached_attention", "net",
-                       {{"window", params::Print(sizes_.window)}, {"scale", scale_}}, inputs);
+    const Symbol net = Symbol::Create(TestRegistry(), "cached_attention", "net",
+                                      {{"window", params::Print(sizes_.window)},
+                                       {"scale", scale_},
+                                       {"sliding_window", sizes_.sliding_window}},
+                                      inputs);
     Executor::BindRequest request;
     request.is_train = false;
     request.reference_kernels = reference_;
     request.shapes = {{"query", {kCacheRows, kCacheHeads, tokens, sizes_.depth}},
-                      {"key", {kCacheRows, kCacheHeads, tokens, sizes_.depth}},
-                      {"value", {kCacheRows, kCacheHeads, tokens, sizes_.value_depth}}};
+                      {"key", {kCacheRows, sizes_.key_heads, tokens, sizes_.depth}},
+                      {"value", {kCacheRows, sizes_.key_heads, tokens, sizes_.value_depth}}};
     if (caches_.empty()) {
       executor = Executor::SimpleBind(*runtime_, net, request);
       caches_ = executor->auxs();
@@ -132,7 +140,9 @@ void CheckNear(const std::vector<float>& given, const std::vector<float>& wanted
 
 TEST_CASE("cached_attention in pieces is causal attention over the whole sequence") {
   for (const bool reference : {false, true}) {
-    for (const Sizes& sizes : {Sizes{21, 5, 7}, Sizes{150, 16, 16}, Sizes{16, 1, 33}}) {
+    for (const Sizes& sizes : {Sizes{21, 5, 7}, Sizes{150, 16, 16}, Sizes{16, 1, 33},
+                               Sizes{21, 5, 7, 2}, Sizes{150, 4, 4, 1}, Sizes{21, 5, 7, 3, "4"},
+                               Sizes{300, 4, 4, 2, "150"}, Sizes{150, 4, 4, 6, "1"}}) {
       for (const char* scale : {"None", "0.75"}) {
         CAPTURE(sizes.window);
         CAPTURE(reference);
@@ -150,8 +160,9 @@ TEST_CASE("cached_attention in pieces is causal attention over the whole sequenc
 }
 
 TEST_CASE("cached_attention: rows are at places of their own, rest, and begin again") {
-  for (const bool reference : {false, true}) {
-    Pieces pieces({40, 4, 6}, reference, "None");
+  for (const auto& [reference, key_heads] :
+       {std::pair(false, 6), {true, 6}, {false, 2}, {true, 2}}) {
+    Pieces pieces({40, 4, 6, key_heads}, reference, "None");
     const auto check = [&](const std::vector<int64_t>& first, int64_t tokens) {
       std::vector<float> wanted = pieces.Wanted(first, tokens);
       CheckNear(pieces.Run(first, tokens), wanted);
@@ -193,7 +204,10 @@ TEST_CASE("cached_attention: errors name the shapes") {
           infer({{"window", "8"}}, {{1, 2, 3, 4}, {1, 2, 5, 4}, {1, 2, 5, 4}});
         }) ==
         "cached_attention: query [1, 2, 3, 4] and key [1, 2, 5, 4] must have one shape, [batch, "
-        "heads, tokens, depth], and value [1, 2, 5, 4] the same axes but the last");
+        "heads, tokens, depth], or the query a multiple of the heads, and value [1, 2, 5, 4] the "
+        "axes of the key but the last");
+  CHECK_THROWS_WITH(infer({{"window", "8"}}, {{1, 5, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}}),
+                    doctest::Contains("or the query a multiple of the heads"));
   CHECK(MessageOf([&] {
           infer({{"window", "8"}}, {{1, 9, 4}, {1, 9, 4}, {1, 9, 4}});
         }) == "cached_attention: 9 tokens do not fit into a window of 8");

@@ -38,7 +38,8 @@ struct TileCall {
   float scale;  // of the scores
   float power;  // scale log2(e): of the scores as exponents of 2
   bool is_causal;
-  float keep, kept;  // the probability of keeping one, and the factor of those that are kept
+  int64_t sliding_window;  // 0: none
+  float keep, kept;        // the probability of keeping one, and the factor of those that are kept
   RandomDraws draws;
 
   TileCall(const AttentionSetup& setup, const RandomDraws& random)
@@ -46,16 +47,29 @@ struct TileCall {
         scale(static_cast<float>(setup.scale)),
         power(static_cast<float>(setup.scale * std::numbers::log2e)),
         is_causal(setup.is_causal),
+        sliding_window(setup.sliding_window),
         keep(setup.keep),
         kept(setup.kept_factor()),
         draws(random) {}
 
   MXTRAIN_HD bool Sees(int64_t query, int64_t key) const {
-    return key < e.keys && (!is_causal || key <= query);
+    return key < e.keys && (!is_causal || key <= query) &&
+           (sliding_window == 0 || query - key < sliding_window);
   }
-  // Whether queries from `query` on see `count` keys from `key` on.
-  MXTRAIN_HD bool SeeAll(int64_t query, int64_t key, int64_t count) const {
-    return Sees(query, key + count - 1);
+  // Whether `queries` queries from `query` on see `keys` keys from `key` on.
+  MXTRAIN_HD bool SeeAll(int64_t query, int64_t queries, int64_t key, int64_t keys) const {
+    return Sees(query, key + keys - 1) &&
+           (sliding_window == 0 || query + queries - 1 - key < sliding_window);
+  }
+  // The first key that a query sees, rounded down to a multiple of `step`.
+  MXTRAIN_HD int64_t FirstKey(int64_t query, int64_t step) const {
+    const int64_t first = query + 1 - sliding_window;
+    return sliding_window == 0 || first < 0 ? 0 : first / step * step;
+  }
+  // One more than the last query that sees a key.
+  MXTRAIN_HD int64_t EndOfQueries(int64_t key) const {
+    return sliding_window == 0 || key + sliding_window > e.queries ? e.queries
+                                                                   : key + sliding_window;
   }
   // Whether dropout keeps a probability.
   MXTRAIN_HD bool Keeps(int64_t item, int64_t query, int64_t key) const {
@@ -163,7 +177,7 @@ MXTRAIN_HD void Put(const Team& team, WarpTile<kCount>* tile, float factor, cons
 template <int kCount, bool kDrops, typename Team>
 MXTRAIN_HD void Hide(const Team& team, const TileCall<kDrops>& call, int64_t query, int64_t key,
                      float hidden, WarpTile<kCount>* tile) {
-  if (call.SeeAll(query, key, 8 * kCount)) return;
+  if (call.SeeAll(query, 16, key, 8 * kCount)) return;
   tile->ForEach(team, [&](int row, int column, float* x) {
     if (!call.Sees(query + row, key + column)) *x = hidden;
   });
@@ -181,7 +195,7 @@ MXTRAIN_HD void Drop(const Team& team, const TileCall<kDrops>& call, int64_t ite
 template <int kCount, bool kDrops, typename Team>
 MXTRAIN_HD void HideTransposed(const Team& team, const TileCall<kDrops>& call, int64_t key,
                                int64_t query, WarpTile<kCount>* tile) {
-  if (call.SeeAll(query, key, 16) && query + 8 * kCount <= call.e.queries) return;
+  if (call.SeeAll(query, 8 * kCount, key, 16) && query + 8 * kCount <= call.e.queries) return;
   tile->ForEach(team, [&](int row, int column, float* x) {
     if (query + column >= call.e.queries || !call.Sees(query + column, key + row)) *x = 0;
   });
@@ -236,7 +250,7 @@ struct ForwardTiles {
   MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
     const Extents& e = call.e;
     const int64_t tiles = CeilDivide(e.queries, int64_t{kTileRows}), item = task / tiles,
-                  first = task % tiles * kTileRows;
+                  key_item = e.KeyItem(item), first = task % tiles * kTileRows;
     T* const room = team.template Shared<T, 2 * kKeys * Tile::kPitch>();
     const Tile keys{room}, values{room + kKeys * Tile::kPitch};
     static_assert(kTileRows <= 2 * kKeys);
@@ -250,18 +264,19 @@ struct ForwardTiles {
     PerRow largest{
         {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}},
         sum{};
-    if (end > 0) keys.Load(team, key.Of(item), e.keys, e.depth, 0, kKeys);
-    for (int64_t at = 0; at < end; at += kKeys) {
+    const int64_t begin = call.FirstKey(first, kKeys);
+    if (begin < end) keys.Load(team, key.Of(key_item), e.keys, e.depth, begin, kKeys);
+    for (int64_t at = begin; at < end; at += kKeys) {
       team.AwaitCopies();
       team.Sync();  // the keys are there, and nobody reads values any more
-      values.Load(team, value.Of(item), e.keys, e.value_depth, at, kKeys);
+      values.Load(team, value.Of(key_item), e.keys, e.value_depth, at, kKeys);
       WarpTile<kKeys / 8> p;
       AddScores(team, queries, keys, &p);
       Exponentials(team, own, at, &p, &largest, &sum, &mean);
       Drop(team, call, item, own, at, 1, &p);
       team.AwaitCopies();
       team.Sync();  // the values are there, and nobody reads keys any more
-      if (at + kKeys < end) keys.Load(team, key.Of(item), e.keys, e.depth, at + kKeys, kKeys);
+      if (at + kKeys < end) keys.Load(team, key.Of(key_item), e.keys, e.depth, at + kKeys, kKeys);
       AddProducts<T, kDepth>(team, p, values, &mean);
     }
     team.Sync();  // before the next task
@@ -368,7 +383,7 @@ struct QueryGradient {
     const TileCall<kDrops>& call = in.call;
     const Extents& e = call.e;
     const int64_t tiles = CeilDivide(e.queries, int64_t{kTileRows}), item = task / tiles,
-                  first = task % tiles * kTileRows;
+                  key_item = e.KeyItem(item), first = task % tiles * kTileRows;
     T* const room = team.template Shared<T, 2 * kKeys * Tile::kPitch>();
     const Tile keys{room}, values{room + kKeys * Tile::kPitch};
     static_assert(kTileRows <= 2 * kKeys);
@@ -387,9 +402,9 @@ struct QueryGradient {
     int64_t end = e.keys;
     if (call.is_causal && first + kTileRows < end) end = first + kTileRows;
     WarpTile<kDepth / 8> gradient;
-    for (int64_t at = 0; at < end; at += kKeys) {
-      keys.Load(team, in.key.Of(item), e.keys, e.depth, at, kKeys);
-      values.Load(team, in.value.Of(item), e.keys, e.value_depth, at, kKeys);
+    for (int64_t at = call.FirstKey(first, kKeys); at < end; at += kKeys) {
+      keys.Load(team, in.key.Of(key_item), e.keys, e.depth, at, kKeys);
+      values.Load(team, in.value.Of(key_item), e.keys, e.value_depth, at, kKeys);
       team.AwaitCopies();
       team.Sync();
       WarpTile<kKeys / 8> scores, slopes;
@@ -418,26 +433,31 @@ struct KeyGradient {
   Items<T> key_grad, value_grad;
   OpReqType key_req, value_req;
 
-  int64_t tasks() const { return in.call.e.items * CeilDivide(in.call.e.keys, int64_t{kTileRows}); }
+  int64_t tasks() const {
+    return in.call.e.key_items() * CeilDivide(in.call.e.keys, int64_t{kTileRows});
+  }
 
   // Scores and their gradients are transposed: a row is that of a key.
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t task) const {
     const TileCall<kDrops>& call = in.call;
     const Extents& e = call.e;
-    const int64_t tiles = CeilDivide(e.keys, int64_t{kTileRows}), item = task / tiles,
+    const int64_t tiles = CeilDivide(e.keys, int64_t{kTileRows}), key_item = task / tiles,
                   first = task % tiles * kTileRows;
     T* const room = team.template Shared<T, 2 * kQueries * Tile::kPitch>();
     const Tile queries{room}, heads{room + kQueries * Tile::kPitch};
     static_assert(kTileRows <= 2 * kQueries);
     WarpRows<T, kDepth> keys, values;
-    LoadOwn(team, in.key, item, first, queries, &keys);
-    LoadOwn(team, in.value, item, first, queries, &values);
+    LoadOwn(team, in.key, key_item, first, queries, &keys);
+    LoadOwn(team, in.value, key_item, first, queries, &values);
 
     const int64_t own = first + team.warp() * 16;
     WarpTile<kDepth / 8> key_sum, value_sum;
-    const int64_t begin = call.is_causal ? first / kQueries * kQueries : 0;
-    for (int64_t at = begin; at < e.queries; at += kQueries) {
+    const int64_t begin = call.is_causal ? first / kQueries * kQueries : 0,
+                  end = call.EndOfQueries(first + kTileRows - 1),
+                  steps = begin < end ? CeilDivide(end - begin, int64_t{kQueries}) : 0;
+    for (int64_t step = 0; step < steps * e.group; ++step) {
+      const int64_t item = key_item * e.group + step / steps, at = begin + step % steps * kQueries;
       queries.Load(team, in.query.Of(item), e.queries, e.depth, at, kQueries);
       heads.Load(team, in.head.Of(item), e.queries, e.value_depth, at, kQueries);
       team.AwaitCopies();
@@ -463,8 +483,8 @@ struct KeyGradient {
       AddProducts<T, kDepth>(team, slopes, queries, &key_sum);
       team.Sync();  // before the next rows are written there
     }
-    Put(team, &key_sum, call.scale, key_grad, item, own, key_req);
-    Put(team, &value_sum, call.KeptFactor(), value_grad, item, own, value_req);
+    Put(team, &key_sum, call.scale, key_grad, key_item, own, key_req);
+    Put(team, &value_sum, call.KeptFactor(), value_grad, key_item, own, value_req);
   }
 };
 

@@ -36,11 +36,20 @@ bool AttentionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
   if (n < 3 || key.ndim() != n || value.ndim() != n)
     fail("have the same number of axes, three or more: [batch, heads, length, depth]");
   for (int i = 0; i < n - 2; ++i) {
-    if (query[i] != key[i] || query[i] != value[i]) fail("match in all axes except the last two");
+    const bool shared = i == n - 3 && n > 3 && key[i] > 0 && query[i] % key[i] == 0;
+    if (key[i] != value[i] || (query[i] != key[i] && !shared)) {
+      fail(
+          "match in all axes except the last two; of four axes or more, the heads (third last "
+          "axis) of the query may be a multiple of those of key and value");
+    }
   }
   if (query[n - 1] != key[n - 1]) fail("have equal depths (last axes) of query and key");
   if (key[n - 2] != value[n - 2]) fail("have equal lengths (second last axes) of key and value");
 
+  if (param_.sliding_window && !param_.is_causal)
+    Throw(ErrorKind::kConfig, "{}: sliding_window needs is_causal = true", TypeString());
+  if (param_.sliding_window && query[n - 2] > key[n - 2])
+    fail("have as many keys as queries or more, with sliding_window");
   if (param_.mask != kNoMask) {
     const TShape& mask = (*in)[kMask];
     if (!mask.known()) return false;
@@ -137,12 +146,17 @@ std::shared_ptr<const AttentionSetup> AttentionProperty::Prepare(const PlanReque
   const TShape &query = request.in[kQuery].shape, &value = request.in[kValue].shape;
   const int n = query.ndim();
   auto setup = std::make_shared<AttentionSetup>();
-  setup->extents = {query.Product(0, n - 2), query[n - 2], value[n - 2], query[n - 1],
-                    value[n - 1]};
+  setup->extents = {query.Product(0, n - 2),
+                    query[n - 2],
+                    value[n - 2],
+                    query[n - 1],
+                    value[n - 1],
+                    n > 3 && value[n - 3] > 0 ? query[n - 3] / value[n - 3] : 1};
   if (param_.mask != kNoMask)
     setup->mask = ViewOf(param_.mask, query, OfRank(n, request.in[kMask].shape));
   setup->scale = ScaleOf(param_, query[n - 1]);
   setup->is_causal = param_.is_causal;
+  setup->sliding_window = param_.sliding_window.value_or(0);
   setup->drops = request.is_train && param_.dropout_p > 0;
   setup->keep = static_cast<float>(1 - param_.dropout_p);
   return setup;
@@ -153,12 +167,25 @@ std::shared_ptr<const AttentionSetup> AttentionProperty::Prepare(const PlanReque
 // numbers than a kernel.
 bool AttentionProperty::Lower(Lowering* graph) const {
   Lowering& g = *graph;
-  const TShape &query = g.shape(kQuery), &key = g.shape(kKey);
+  const TShape &query = g.shape(kQuery), &key = g.shape(kKey), &value = g.shape(kValue);
   const int n = query.ndim();
+  // Heads that share keys stand one below the other, as more queries of one head.
+  const bool shares = n > 3 && query[n - 3] != key[n - 3];
+  const auto of_heads = [&](Lowering::Value x, const TShape& heads, int64_t rows, int64_t columns) {
+    if (!shares) return x;
+    TShape shape = query;
+    shape[n - 3] = heads[n - 3];
+    shape[n - 2] = rows;
+    shape[n - 1] = columns;
+    return g.Reshape(x, shape);
+  };
+  const int64_t rows = shares ? query[n - 2] * (query[n - 3] / key[n - 3]) : query[n - 2];
   // The queries are scaled first: in float16 their products with keys may be infinite.
   const auto scaled =
       g.WithScalar("_mul_scalar", g.argument(kQuery), ScaleOf(param_, query[n - 1]));
-  auto scores = g("batch_dot", {scaled, g.argument(kKey)}, {{"transpose_b", "True"}});
+  auto scores = g("batch_dot", {of_heads(scaled, key, rows, query[n - 1]), g.argument(kKey)},
+                  {{"transpose_b", "True"}});
+  scores = of_heads(scores, query, query[n - 2], key[n - 2]);
   TShape all = query;
   all[n - 1] = key[n - 2];
   const std::string all_axes = params::Print(all);
@@ -178,12 +205,20 @@ bool AttentionProperty::Lower(Lowering* graph) const {
     for (int i = 0; i < n; ++i) down[i] = along[i] = 1;
     down[n - 2] = all[n - 2];
     along[n - 1] = all[n - 1];
-    const auto numbers = [&](int64_t count, const TShape& shape) {
-      return g.Reshape(g("_arange", {}, {{"start", "0"}, {"stop", params::Print(count)}}), shape);
+    const auto numbers = [&](int64_t begin, int64_t count, const TShape& shape) {
+      const Kwargs range = {{"start", params::Print(begin)},
+                            {"stop", params::Print(begin + count)}};
+      return g.Reshape(g("_arange", {}, range), shape);
     };
-    const auto earlier =
-        g("broadcast_lesser_equal", {numbers(all[n - 1], along), numbers(all[n - 2], down)});
-    visible.push_back(g("broadcast_to", {earlier}, {{"shape", all_axes}}));
+    const auto keys = numbers(0, all[n - 1], along);
+    const auto see = [&](Lowering::Value condition) {
+      visible.push_back(g("broadcast_to", {condition}, {{"shape", all_axes}}));
+    };
+    see(g("broadcast_lesser_equal", {keys, numbers(0, all[n - 2], down)}));
+    if (param_.sliding_window) {
+      const auto before = numbers(-*param_.sliding_window, all[n - 2], down);
+      see(g("broadcast_greater", {keys, before}));
+    }
   }
   const auto zeros = [&](Lowering::Value like) { return g("zeros_like", {like}); };
   const bool any_score = param_.mask == kAdditiveMask && param_.is_causal;
@@ -205,7 +240,8 @@ bool AttentionProperty::Lower(Lowering* graph) const {
   if (any_score) p = g("broadcast_div", {p, g("sum", {p}, along_keys)});
   if (param_.dropout_p > 0)
     p = g("Dropout", {p}, {{"p", params::Print(static_cast<float>(param_.dropout_p))}});
-  g.SetOutput(0, g("batch_dot", {p, g.argument(kValue)}));
+  const auto mean = g("batch_dot", {of_heads(p, key, rows, key[n - 2]), g.argument(kValue)});
+  g.SetOutput(0, of_heads(mean, query, query[n - 2], value[n - 1]));
   return true;
 }
 

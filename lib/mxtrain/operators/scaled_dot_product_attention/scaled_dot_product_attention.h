@@ -6,14 +6,18 @@
 //   output   = dropout(softmax(scores)) value [..., queries, value_depth]
 //
 // query [..., queries, depth], key [..., keys, depth], value [..., keys, value_depth]; the leading
-// axes are equal, usually [batch, heads]. One attention of the leading axes is called an item.
+// axes are equal, usually [batch, heads]. One attention of the leading axes is called an item. With
+// four axes or more, the heads of the query (third last axis) may be a multiple of those of key and
+// value: a group of that many of them, one after the other, shares keys and values (Ainslie et al.,
+// "GQA", arXiv 2305.13245), which are not repeated in memory.
 //
 // attn_mask has at most as many axes, from the last one on, each of the scores' length or 1, along
 // which it is repeated. A boolean mask may have any type: only keys where it is not 0 count, and it
 // has no gradient. An additive one has a floating type and a gradient, and hides a key where it is
-// -infinity. With is_causal a query sees the keys up to its own index. A query that sees no key has
-// the output 0 and passes no gradient. A hidden key that is NaN or infinite leaves the output
-// alone; its gradients may be NaN, and so may the output if the value is.
+// -infinity. With is_causal a query sees the keys up to its own index, with sliding_window the last
+// so many of them. A query that sees no key has the output 0 and passes no gradient. A hidden key
+// that is NaN or infinite leaves the output alone; its gradients may be NaN, and so may the output
+// if the value is.
 //
 // Other than in PyTorch, is_causal may stand beside a mask, query, key and value have three axes
 // or more, and dropout is for training alone.
@@ -46,6 +50,7 @@ struct AttentionParam : Parameter<AttentionParam> {
   int mask;
   double dropout_p;
   bool is_causal;
+  std::optional<int64_t> sliding_window;
   std::optional<double> scale;
   static void Declare(Fields<AttentionParam>& f) {
     f.Add("mask", &AttentionParam::mask)
@@ -59,6 +64,10 @@ struct AttentionParam : Parameter<AttentionParam> {
     f.Add("is_causal", &AttentionParam::is_causal)
         .Default(false)
         .Help("a query sees the keys up to its own index");
+    f.Add("sliding_window", &AttentionParam::sliding_window)
+        .Range(1, int64_t{1} << 40)
+        .Default(std::nullopt)
+        .Help("with is_causal, of these keys the last so many; None: all");
     f.Add("scale", &AttentionParam::scale)
         .Default(std::nullopt)
         .Help("factor of the scores; None: 1 / sqrt(depth)");
@@ -68,6 +77,10 @@ struct AttentionParam : Parameter<AttentionParam> {
 // The extents of an operator's arrays.
 struct Extents {
   int64_t items = 0, queries = 0, keys = 0, depth = 0, value_depth = 0;
+  int64_t group = 1;  // items that share keys and values
+
+  MXTRAIN_HD int64_t KeyItem(int64_t item) const { return item / group; }
+  MXTRAIN_HD int64_t key_items() const { return items / group; }
 };
 
 // The row-major index of a probability, with rows of a multiple of four: draws come in fours.
@@ -91,11 +104,34 @@ struct AttentionSetup {
   MaskView mask;
   double scale = 1;
   bool is_causal = false, drops = false;
-  float keep = 1;  // probability of keeping a probability, if it drops
+  int64_t sliding_window = 0;  // 0: none
+  float keep = 1;              // probability of keeping a probability, if it drops
 
   float kept_factor() const { return 1 / keep; }
   int64_t KeysSeen(int64_t query) const {
     return is_causal ? std::min(query + 1, extents.keys) : extents.keys;
+  }
+  int64_t FirstKey(int64_t query) const {
+    return sliding_window > 0 ? std::max<int64_t>(query + 1 - sliding_window, 0) : 0;
+  }
+  // Tasks of backward, which add to nothing that another one adds to: items that share keys are in
+  // one, and with the gradient of a mask those that add to one slice of it; if it is both, all.
+  int64_t BackwardTasks(bool wants_mask) const {
+    if (!wants_mask) return extents.key_items();
+    return extents.group > 1 ? 1 : mask.slices;
+  }
+  // f(item of the keys) for those of a task.
+  template <typename F>
+  void ForKeyItems(bool wants_mask, int64_t task, const F& f) const {
+    if (!wants_mask) {
+      f(task);
+    } else if (extents.group > 1) {
+      for (int64_t k = 0; k < extents.key_items(); ++k) f(k);
+    } else {
+      const auto first = static_cast<size_t>(mask.first[static_cast<size_t>(task)]),
+                 last = static_cast<size_t>(mask.first[static_cast<size_t>(task) + 1]);
+      for (size_t k = first; k < last; ++k) f(mask.by_slice[k]);
+    }
   }
 };
 

@@ -63,7 +63,8 @@ class AttentionReference final : public Operator {
                    double* scores) const {
     const int64_t seen = setup_->KeysSeen(i);
     const MaskView& m = setup_->mask;
-    for (int64_t j = 0; j < seen; ++j) {
+    std::fill_n(scores, std::min(setup_->FirstKey(i), seen), kNever);
+    for (int64_t j = setup_->FirstKey(i); j < seen; ++j) {
       scores[j] = setup_->scale * Product(query, keys + j * e_.depth, e_.depth);
       if (m.kind == kNoMask) continue;
       const double element = mask.Number(MaskPlace(item, i, j));
@@ -106,9 +107,10 @@ class AttentionReference final : public Operator {
       double* mean = scores + e_.keys;
       for (int64_t row = begin; row < end; ++row) {
         const int64_t item = row / e_.queries, i = row % e_.queries;
-        const T* values = value + item * e_.keys * e_.value_depth;
-        const int64_t seen = ScoresOf(query + row * e_.depth, key + item * e_.keys * e_.depth, mask,
-                                      item, i, scores);
+        const int64_t key_item = e_.KeyItem(item);
+        const T* values = value + key_item * e_.keys * e_.value_depth;
+        const int64_t seen = ScoresOf(query + row * e_.depth, key + key_item * e_.keys * e_.depth,
+                                      mask, item, i, scores);
         const double largest = seen > 0 ? *std::max_element(scores, scores + seen) : kNever;
         double sum = 0;
         std::fill_n(mean, e_.value_depth, 0.0);
@@ -131,7 +133,6 @@ class AttentionReference final : public Operator {
     });
   }
 
-  // Items that add to one slice of the mask's gradient are one task.
   template <typename T>
   void BackwardOf(const BackwardArgs& args) const {
     const MaskView& m = setup_->mask;
@@ -140,17 +141,12 @@ class AttentionReference final : public Operator {
     double* mask_grad = space + threads_ * BackwardSpace(e_);
     if (wants_mask) std::fill_n(mask_grad, m.slices * m.slice_size, 0.0);
     ParallelForPieces(
-        wants_mask ? m.slices : e_.items, 1, [&](int64_t begin, int64_t end, int piece) {
+        setup_->BackwardTasks(wants_mask), 1, [&](int64_t begin, int64_t end, int piece) {
           double* scratch = space + piece * BackwardSpace(e_);
           for (int64_t task = begin; task < end; ++task) {
-            if (!wants_mask) {
-              BackwardOfItem<T>(args, task, scratch, nullptr);
-              continue;
-            }
-            const auto first = static_cast<size_t>(m.first[static_cast<size_t>(task)]),
-                       last = static_cast<size_t>(m.first[static_cast<size_t>(task) + 1]);
-            for (size_t k = first; k < last; ++k)
-              BackwardOfItem<T>(args, m.by_slice[k], scratch, mask_grad);
+            setup_->ForKeyItems(wants_mask, task, [&](int64_t key_item) {
+              BackwardOfKeys<T>(args, key_item, scratch, wants_mask ? mask_grad : nullptr);
+            });
           }
         });
     if (!wants_mask) return;
@@ -161,25 +157,38 @@ class AttentionReference final : public Operator {
     });
   }
 
+  // The items that share these keys.
+  template <typename T>
+  void BackwardOfKeys(const BackwardArgs& args, int64_t key_item, double* scratch,
+                      double* mask_grad) const {
+    const int64_t key_size = e_.keys * e_.depth, value_size = e_.keys * e_.value_depth;
+    double* const key_grad = scratch + 2 * e_.keys + e_.depth;
+    std::fill_n(key_grad, key_size + value_size, 0.0);
+    for (int64_t item = key_item * e_.group; item < (key_item + 1) * e_.group; ++item)
+      BackwardOfItem<T>(args, item, scratch, mask_grad);
+    Put<T>(args, P::kKey, key_item * key_size, key_grad, key_size);
+    Put<T>(args, P::kValue, key_item * value_size, key_grad + key_size, value_size);
+  }
+
+  // Adds to the gradients of key and value in the scratch.
   template <typename T>
   void BackwardOfItem(const BackwardArgs& args, int64_t item, double* scratch,
                       double* mask_grad) const {
-    const auto at = [item](const TBlob& array, int64_t size) {
-      return array.dptr<T>() + item * size;
+    const auto at = [](const TBlob& array, int64_t which, int64_t size) {
+      return array.dptr<T>() + which * size;
     };
     const int64_t query_size = e_.queries * e_.depth, key_size = e_.keys * e_.depth,
-                  value_size = e_.keys * e_.value_depth;
-    const T *query = at(args.in_data[P::kQuery], query_size),
-            *key = at(args.in_data[P::kKey], key_size),
-            *value = at(args.in_data[P::kValue], value_size),
-            *head = at(args.out_grad[0], e_.queries * e_.value_depth);
+                  value_size = e_.keys * e_.value_depth, key_item = e_.KeyItem(item);
+    const T *query = at(args.in_data[P::kQuery], item, query_size),
+            *key = at(args.in_data[P::kKey], key_item, key_size),
+            *value = at(args.in_data[P::kValue], key_item, value_size),
+            *head = at(args.out_grad[0], item, e_.queries * e_.value_depth);
     const double *largest = args.ctx.saved[0].dptr<double>() + item * e_.queries,
                  *inverse_sum = args.ctx.saved[1].dptr<double>() + item * e_.queries;
     const NumberReader mask = MaskOf(args.in_data);
     const RandomDraws draws = DrawsOf(args.ctx);
     double *p = scratch, *slope = p + e_.keys, *query_grad = slope + e_.keys,
            *key_grad = query_grad + e_.depth, *value_grad = key_grad + key_size;
-    std::fill_n(key_grad, key_size + value_size, 0.0);
     for (int64_t i = 0; i < e_.queries; ++i) {
       const T *x = query + i * e_.depth, *g = head + i * e_.value_depth;
       const int64_t seen = ScoresOf(x, key, mask, item, i, p);
@@ -200,8 +209,6 @@ class AttentionReference final : public Operator {
       }
       Put<T>(args, P::kQuery, item * query_size + i * e_.depth, query_grad, e_.depth);
     }
-    Put<T>(args, P::kKey, item * key_size, key_grad, key_size);
-    Put<T>(args, P::kValue, item * value_size, value_grad, value_size);
   }
 
   template <typename T>

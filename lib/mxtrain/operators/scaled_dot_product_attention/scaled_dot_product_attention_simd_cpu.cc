@@ -3,9 +3,9 @@
 //
 // A thread takes an item, or in forward some of its queries, packs keys and values as floats in the
 // order in which the products of blocks (attention_kernels.h) read them, and goes through the
-// scores block by block. In backward a task is an item, or, for the gradient of a mask, all items
-// that add to one slice of it. The blocks follow from the shapes, so results do not depend on the
-// number of threads.
+// scores block by block. In backward a task is the items that share keys, or, for the gradient of a
+// mask, all items that add to one slice of it. The blocks follow from the shapes, so results do not
+// depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -91,10 +91,11 @@ class AttentionSimd final : public Operator {
       int64_t packed = -1;
       for (int64_t task = begin; task < end; ++task) {
         const int64_t item = task / chunks, chunk = task % chunks;
-        if (std::exchange(packed, item) != item) {
-          PackAcross(Item(args.in_data[P::kKey], item, e_.keys * e_.depth), e_.keys, e_.depth,
+        const int64_t key_item = e_.KeyItem(item);
+        if (std::exchange(packed, key_item) != key_item) {
+          PackAcross(Item(args.in_data[P::kKey], key_item, e_.keys * e_.depth), e_.keys, e_.depth,
                      blocks_.all_keys, s.keys_across);
-          Pack(Item(args.in_data[P::kValue], item, e_.keys * e_.value_depth), e_.keys,
+          Pack(Item(args.in_data[P::kValue], key_item, e_.keys * e_.value_depth), e_.keys,
                e_.value_depth, 1, blocks_.value_depth, s.values);
         }
         const int64_t last = blocks_.count * (chunk + 1) / chunks;
@@ -111,20 +112,16 @@ class AttentionSimd final : public Operator {
     float* workspace = args.ctx.workspace.dptr<float>();
     float* mask_grad = wants_mask ? workspace + threads_ * floats : nullptr;
     if (wants_mask) std::fill_n(mask_grad, m.slices * m.slice_size, 0.0f);
-    ParallelForPieces(
-        wants_mask ? m.slices : e_.items, 1, [&](int64_t begin, int64_t end, int piece) {
-          Space space(workspace + piece * floats);
-          const BackwardSpace s(*setup_, blocks_, &space);
-          for (int64_t task = begin; task < end; ++task) {
-            if (!wants_mask) {
-              BackwardItem(args, task, s, nullptr);
-              continue;
-            }
-            const auto first = static_cast<size_t>(m.first[static_cast<size_t>(task)]),
-                       last = static_cast<size_t>(m.first[static_cast<size_t>(task) + 1]);
-            for (size_t k = first; k < last; ++k) BackwardItem(args, m.by_slice[k], s, mask_grad);
-          }
-        });
+    ParallelForPieces(setup_->BackwardTasks(wants_mask), 1,
+                      [&](int64_t begin, int64_t end, int piece) {
+                        Space space(workspace + piece * floats);
+                        const BackwardSpace s(*setup_, blocks_, &space);
+                        for (int64_t task = begin; task < end; ++task) {
+                          setup_->ForKeyItems(wants_mask, task, [&](int64_t key_item) {
+                            BackwardKeys(args, key_item, s, mask_grad);
+                          });
+                        }
+                      });
     if (!wants_mask) return;
     SwitchFloating(args.in_grad[P::kMask].type, "attn_mask", [&](auto tag) {
       using M = typename decltype(tag)::type;
@@ -142,8 +139,9 @@ class AttentionSimd final : public Operator {
   // f(place) for the blocks of keys that some of the queries see.
   template <typename F>
   void ForKeys(int64_t item, int64_t query, int64_t queries, const F& f) const {
-    const int64_t seen = setup_->KeysSeen(query + queries - 1);
-    for (int64_t key = 0; key < seen; key += blocks_.keys)
+    const int64_t seen = setup_->KeysSeen(query + queries - 1),
+                  first = setup_->FirstKey(query) / blocks_.keys * blocks_.keys;
+    for (int64_t key = first; key < seen; key += blocks_.keys)
       f(Place{item, query, queries, key, std::min(blocks_.keys, seen - key)});
   }
 
@@ -153,7 +151,8 @@ class AttentionSimd final : public Operator {
     kernels_.multiply({at.queries, RoundUp(at.keys, kPadding), e_.depth, s.query, blocks_.depth, 1,
                        keys_across + at.key, blocks_.all_keys, s.scores, blocks_.keys, false});
     ScoreBlock block{at.queries, at.keys, blocks_.keys};
-    if (setup_->mask.kind != kNoMask || setup_->KeysSeen(at.query) < at.key + at.keys) {
+    if (setup_->mask.kind != kNoMask || setup_->KeysSeen(at.query) < at.key + at.keys ||
+        setup_->FirstKey(at.query + at.queries - 1) > at.key) {
       FillMask(at, in, s.mask);
       block.mask = s.mask;
     }
@@ -188,8 +187,12 @@ class AttentionSimd final : public Operator {
     }
     if (!setup_->is_causal) return;
     for (int64_t q = 0; q < at.queries; ++q) {
-      const int64_t seen = std::clamp<int64_t>(at.query + q + 1 - at.key, 0, at.keys);
-      std::fill(to + q * blocks_.keys + seen, to + q * blocks_.keys + at.keys, kNever);
+      float* const row = to + q * blocks_.keys;
+      const auto within = [&](int64_t key) {
+        return std::clamp<int64_t>(key - at.key, 0, at.keys);
+      };
+      std::fill_n(row, within(setup_->FirstKey(at.query + q)), kNever);
+      std::fill(row + within(at.query + q + 1), row + at.keys, kNever);
     }
   }
 
@@ -218,7 +221,7 @@ class AttentionSimd final : public Operator {
     ForKeys(item, query, queries, [&](const Place& at) {
       const ScoreBlock block = ScoresOf(at, args.in_data, args.ctx, s, s.keys_across);
       kernels_.soften(block, s.scores, s.largest, s.sum, s.rescale);
-      for (int64_t q = 0; q < queries && at.key > 0; ++q) Scale(s.rescale[q], s.means, q);
+      for (int64_t q = 0; q < queries; ++q) Scale(s.rescale[q], s.means, q);
       kernels_.multiply({queries, blocks_.value_depth, at.keys, s.scores, blocks_.keys, 1,
                          s.values + at.key * blocks_.value_depth, blocks_.value_depth, s.means,
                          blocks_.value_depth, true});
@@ -242,21 +245,24 @@ class AttentionSimd final : public Operator {
     for (int64_t k = 0; k < blocks_.value_depth; ++k) row[k] *= factor;
   }
 
-  void BackwardItem(const BackwardArgs& args, int64_t item, const BackwardSpace& s,
+  // The items that share these keys.
+  void BackwardKeys(const BackwardArgs& args, int64_t key_item, const BackwardSpace& s,
                     float* mask_grad) const {
-    const T *key = Item(args.in_data[P::kKey], item, e_.keys * e_.depth),
-            *value = Item(args.in_data[P::kValue], item, e_.keys * e_.value_depth);
+    const T *key = Item(args.in_data[P::kKey], key_item, e_.keys * e_.depth),
+            *value = Item(args.in_data[P::kValue], key_item, e_.keys * e_.value_depth);
     PackAcross(key, e_.keys, e_.depth, blocks_.all_keys, s.keys_across);
     Pack(key, e_.keys, e_.depth, 1, blocks_.depth, s.keys);
     PackAcross(value, e_.keys, e_.value_depth, blocks_.all_keys, s.values_across);
     std::fill_n(s.key_grad, e_.keys * blocks_.depth, 0.0f);
     std::fill_n(s.value_grad, e_.keys * blocks_.value_depth, 0.0f);
-    for (int64_t k = 0; k < blocks_.count; ++k)
-      BackwardBlock(args, item, k * blocks_.queries, s, mask_grad);
+    for (int64_t item = key_item * e_.group; item < (key_item + 1) * e_.group; ++item) {
+      for (int64_t k = 0; k < blocks_.count; ++k)
+        BackwardBlock(args, item, k * blocks_.queries, s, mask_grad);
+    }
     const auto put = [&](P::Argument argument, const float* from, int64_t columns, int64_t padded) {
       if (args.req[argument] == OpReqType::kNullOp) return;
       Unpack(from, e_.keys, columns, padded, 1, args.req[argument],
-             Item(args.in_grad[argument], item, e_.keys * columns));
+             Item(args.in_grad[argument], key_item, e_.keys * columns));
     };
     put(P::kKey, s.key_grad, e_.depth, blocks_.depth);
     put(P::kValue, s.value_grad, e_.value_depth, blocks_.value_depth);

@@ -17,7 +17,9 @@ struct Form {
   int64_t queries, keys, depth, value_depth;
   TShape mask = {};  // of rank leading + 2; {}: none
   bool additive = false, causal = false;
-  double scale = 0;  // 0: the default
+  double scale = 0;            // 0: the default
+  int64_t group = 1;           // items that share keys
+  int64_t sliding_window = 0;  // 0: none
 };
 
 TShape With(const TShape& leading, int64_t rows, int64_t columns) {
@@ -55,13 +57,14 @@ Values AttentionProbabilities(const Form& f, const Arrays& in) {
         double& s = score[static_cast<size_t>(j)];
         for (int64_t d = 0; d < f.depth; ++d) {
           s += in[0][static_cast<size_t>((item * f.queries + i) * f.depth + d)] *
-               in[1][static_cast<size_t>((item * f.keys + j) * f.depth + d)];
+               in[1][static_cast<size_t>((item / f.group * f.keys + j) * f.depth + d)];
         }
         s *= scale;
         const double m =
             f.mask.has_rank() ? in[3][static_cast<size_t>(MaskPlace(f, item, i, j))] : 1;
         if (f.mask.has_rank() && f.additive) s += m;
-        if ((f.causal && j > i) || (!f.additive && m == 0) || (f.additive && m == kNever))
+        if ((f.causal && j > i) || (f.sliding_window > 0 && i - j >= f.sliding_window) ||
+            (!f.additive && m == 0) || (f.additive && m == kNever))
           s = kNever;
         largest = std::max(largest, s);
       }
@@ -84,7 +87,7 @@ Values Attention(const Form& f, const Arrays& in) {
       double mean = 0;
       for (int64_t j = 0; j < f.keys; ++j) {
         mean += p[static_cast<size_t>(row * f.keys + j)] *
-                in[2][static_cast<size_t>((item * f.keys + j) * f.value_depth + d)];
+                in[2][static_cast<size_t>((item / f.group * f.keys + j) * f.value_depth + d)];
       }
       y.push_back(mean);
     }
@@ -106,7 +109,7 @@ Arrays Gradients(const Form& f, const Arrays& in, const Arrays& head) {
       const double weight = p[static_cast<size_t>(row * f.keys + j)];
       for (int64_t d = 0; d < f.value_depth; ++d) {
         const double g = head[0][static_cast<size_t>(row * f.value_depth + d)];
-        const auto value = static_cast<size_t>((item * f.keys + j) * f.value_depth + d);
+        const auto value = static_cast<size_t>((item / f.group * f.keys + j) * f.value_depth + d);
         slope[static_cast<size_t>(j)] += g * in[2][value];
         grad[2][value] += weight * g;
       }
@@ -117,7 +120,7 @@ Arrays Gradients(const Form& f, const Arrays& in, const Arrays& head) {
           p[static_cast<size_t>(row * f.keys + j)] * (slope[static_cast<size_t>(j)] - mean);
       for (int64_t d = 0; d < f.depth; ++d) {
         const auto query = static_cast<size_t>(row * f.depth + d),
-                   key = static_cast<size_t>((item * f.keys + j) * f.depth + d);
+                   key = static_cast<size_t>((item / f.group * f.keys + j) * f.depth + d);
         grad[0][query] += scale * ds * in[1][key];
         grad[1][key] += scale * ds * in[0][query];
       }
@@ -132,8 +135,10 @@ Arrays Gradients(const Form& f, const Arrays& in, const Arrays& head) {
 OperatorCase AttentionCase(const Form& f, const Generator& mask = Uniform(-2, 2)) {
   OperatorCase c;
   c.op = "scaled_dot_product_attention";
-  c.shapes = {With(f.leading, f.queries, f.depth), With(f.leading, f.keys, f.depth),
-              With(f.leading, f.keys, f.value_depth)};
+  TShape of_keys = f.leading;
+  if (f.group > 1) of_keys[of_keys.ndim() - 1] /= f.group;
+  c.shapes = {With(f.leading, f.queries, f.depth), With(of_keys, f.keys, f.depth),
+              With(of_keys, f.keys, f.value_depth)};
   c.inputs = {Uniform(-1, 1), Uniform(-1, 1), Uniform(-1, 1)};
   c.name = format("attention {} x {} keys", c.shapes[0].ToString(), f.keys);
   if (f.mask.has_rank()) {
@@ -143,6 +148,11 @@ OperatorCase AttentionCase(const Form& f, const Generator& mask = Uniform(-2, 2)
     c.name += " mask " + f.mask.ToString();
   }
   if (f.causal) c.kwargs.emplace_back("is_causal", "True"), c.name += " causal";
+  if (f.group > 1) c.name += format(" groups of {}", f.group);
+  if (f.sliding_window > 0) {
+    c.kwargs.emplace_back("sliding_window", params::Print(f.sliding_window));
+    c.name += format(" window {}", f.sliding_window);
+  }
   if (f.scale != 0) c.kwargs.emplace_back("scale", format("{}", f.scale));
   c.forward = [f](const Arrays& in, const Arrays&) { return Arrays{Attention(f, in)}; };
   c.types = kAllFloatingTypes;
@@ -188,7 +198,10 @@ TEST_CASE("scaled_dot_product_attention in 16 bits") {
   for (const Form& form :
        {Form{{2}, 70, 150, 16, 8}, Form{{1, 2}, 130, 65, 32, 32, {}, false, true},
         Form{{1}, 66, 197, 40, 64}, Form{{1}, 129, 70, 64, 64, {}, false, true},
-        Form{{1}, 65, 130, 72, 128}, Form{{1}, 7, 9, 100, 90}}) {
+        Form{{1}, 65, 130, 72, 128}, Form{{1}, 7, 9, 100, 90},
+        Form{{1, 4}, 70, 70, 16, 16, {}, false, true, 0, 2},
+        Form{{1, 6}, 200, 210, 32, 64, {}, false, true, 0, 3, 70},
+        Form{{2}, 300, 300, 8, 8, {}, false, true, 0, 1, 130}}) {
     OperatorCase c = WithGradient(form);
     c.types = {DType::kFloat16, DType::kBfloat16};
     c.tolerance = {8, "probabilities and gradients of scores are rounded to the type"};
@@ -226,6 +239,38 @@ TEST_CASE("scaled_dot_product_attention: a query sees the keys up to its own ind
   RunCase(AttentionCase({{2}, 6, 6, 3, 2, {}, false, true}));
   RunCase(AttentionCase({{1, 2}, 3, 7, 3, 2, {}, false, true}));
   RunCase(AttentionCase({{1, 2}, 7, 3, 3, 2, {}, false, true}));
+}
+
+TEST_CASE("scaled_dot_product_attention: heads share keys") {
+  const auto shared = [](Form form, int64_t group) {
+    form.group = group;
+    return form;
+  };
+  RunCase(AttentionCase(shared({{2, 6}, 4, 5, 3, 2}, 3)));
+  RunCase(AttentionCase(shared({{2, 4}, 6, 6, 3, 2, {}, false, true}, 4)));
+  RunCase(AttentionCase(shared({{2, 2, 4}, 3, 3, 2, 5}, 2)));
+  RunCase(AttentionCase(shared({{2, 4}, 4, 6, 3, 2, {2, 1, 1, 6}}, 2), Cycle({1, 0, 1, 1, 0})));
+  RunCase(AttentionCase(shared({{2, 4}, 4, 6, 3, 2, {1, 4, 4, 6}, true}, 2)));
+  RunCase(AttentionCase(shared({{0, 4}, 4, 6, 3, 2}, 2)));
+  RunCase(WithGradient(shared({{2, 6}, 70, 150, 9, 20}, 3)));
+  RunCase(WithGradient(shared({{1, 4}, 131, 131, 3, 2, {}, false, true}, 2)));
+}
+
+TEST_CASE("scaled_dot_product_attention: a sliding window of keys") {
+  const auto windowed = [](Form form, int64_t window, int64_t group = 1) {
+    form.causal = true;
+    form.sliding_window = window;
+    form.group = group;
+    return form;
+  };
+  RunCase(AttentionCase(windowed({{2}, 6, 6, 3, 2}, 3)));
+  RunCase(AttentionCase(windowed({{2}, 6, 9, 3, 2}, 1)));
+  RunCase(AttentionCase(windowed({{2}, 6, 6, 3, 2}, 100)));
+  RunCase(AttentionCase(windowed({{2, 4}, 5, 5, 3, 2, {2, 1, 5, 5}, true}, 2, 2)));
+  RunCase(WithGradient(windowed({{1, 2}, 300, 300, 3, 2}, 70)));
+  RunCase(WithGradient(windowed({{1, 4}, 200, 260, 5, 4}, 129, 2)));
+  RunCase(WithGradient(windowed({{1}, 130, 150, 3, 2, {1, 130, 150}}, 7),
+                       Cycle({1, 0, 1, 1, 0, 1, 1})));
 }
 
 TEST_CASE("scaled_dot_product_attention: a query that sees no key gives 0") {
@@ -431,6 +476,17 @@ TEST_CASE("scaled_dot_product_attention: errors name the shapes") {
                     doctest::Contains("equal lengths (second last axes) of key and value"));
   CHECK_THROWS_WITH(infer({}, {{1, 2, 3}, {2, 2, 3}, {1, 2, 3}}),
                     doctest::Contains("match in all axes except the last two"));
+  CHECK_THROWS_WITH(
+      infer({}, {{1, 3, 2, 3}, {1, 2, 2, 3}, {1, 2, 2, 3}}),
+      doctest::Contains("the heads (third last axis) of the query may be a multiple"));
+  CHECK_THROWS_WITH(
+      infer({}, {{1, 4, 2, 3}, {1, 2, 2, 3}, {1, 4, 2, 3}}),
+      doctest::Contains("the heads (third last axis) of the query may be a multiple"));
+  CHECK_THROWS_WITH(infer({{"sliding_window", "2"}}, {{1, 2, 3}, {1, 2, 3}, {1, 2, 3}}),
+                    "scaled_dot_product_attention: sliding_window needs is_causal = true");
+  CHECK_THROWS_WITH(
+      infer({{"sliding_window", "2"}, {"is_causal", "True"}}, {{1, 4, 3}, {1, 2, 3}, {1, 2, 3}}),
+      doctest::Contains("have as many keys as queries or more, with sliding_window"));
   CHECK_THROWS_WITH(
       infer({{"mask", "boolean"}}, {{1, 2, 3}, {1, 5, 3}, {1, 5, 3}, {1, 5, 2}}),
       "scaled_dot_product_attention: attn_mask has shape [1, 5, 2], but the scores have shape "

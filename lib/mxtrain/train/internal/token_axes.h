@@ -23,6 +23,7 @@ enum class Step {
   kSame,       // the same operator with the same parameters
   kReshape,    // a Reshape to the shape of its output, with other lengths of batch and tokens
   kAttention,  // cached_attention
+  kRotation,   // the same, at the positions of the tokens
 };
 
 // Of a net in which no layer but causal attention mixes tokens.
