@@ -2,6 +2,7 @@
 // mxtrain export MODEL OUTPUT
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "app/commands/onnx_files.h"
 #include "app/inference/cut_model.h"
 #include "app/inference/gpt2_form.h"
+#include "app/inference/llama_form.h"
 #include "app/inference/open_model.h"
 #include "app/report/output.h"
 #include "app/report/output_path.h"
@@ -42,8 +44,9 @@ class Export final : public Command {
     arguments
         .Option("--names", &names_,
                 "of a .safetensors file: `own` names of the net, or those of `huggingface`, with a "
-                "config.json beside it, for a language model built like GPT-2; default: "
-                "huggingface for nets of configs/text/gpt2_*.yaml, else own")
+                "config.json beside it, for a language model built like GPT-2 or Llama; default: "
+                "huggingface for nets with the names of layers of configs/text/gpt2_*.yaml and "
+                "llama.yaml, else own")
         .OneOf({"own", "huggingface"});
     onnx_.Declare(arguments);
     DeclareInputs(arguments, &inputs_);
@@ -106,13 +109,13 @@ class Export final : public Command {
  private:
   // The files written.
   std::vector<std::string> WriteSafetensors(const Model& model, const std::string& folder) const {
-    std::optional<inference::Gpt2Form> form;
-    if (names_ != "own") form = TheirForm(model);
+    std::optional<TheirForm> form;
+    if (names_ != "own") form = TheirFormOf(model);
     std::vector<std::string> files = {output_};
     std::map<std::string, NDArray> arrays = model.args;
     arrays.insert(model.auxs.begin(), model.auxs.end());
     if (form) {
-      arrays = form->Renamed(model);
+      arrays = inference::RenamedArrays(form->arrays, model);
       files.push_back((std::filesystem::path(folder) / "config.json").string());
       RequireReplaceable(files[1]);
       std::optional<text::TokenId> end;
@@ -120,7 +123,7 @@ class Export final : public Command {
           session::PipelineSpec::FromJson(model.info.pipeline).TokenizerText();
       if (!tokenizer.empty())
         end = io::SeparatorOf(*text::TokenizerFromText(tokenizer, model.file));
-      WriteFileAtomically(files[1], report::JsonText(form->ConfigJson(end), 2) + "\n");
+      WriteFileAtomically(files[1], report::JsonText(form->config(end), 2) + "\n");
     }
     WriteFileAtomically(
         output_,
@@ -132,14 +135,28 @@ class Export final : public Command {
   }
 
   // As which the model is written under the names of Hugging Face, if it is.
-  std::optional<inference::Gpt2Form> TheirForm(const Model& model) const {
-    Expected<inference::Gpt2Form, Refusal> form = inference::Gpt2FormOf(model);
+  struct TheirForm {
+    std::vector<inference::PublishedArray> arrays;
+    std::function<Json(std::optional<text::TokenId> end_of_text)> config;
+  };
+  template <typename Form>
+  static TheirForm AsTheirs(const Form& form) {
+    return {form.arrays, [form](std::optional<text::TokenId> end) { return form.ConfigJson(end); }};
+  }
+  std::optional<TheirForm> TheirFormOf(const Model& model) const {
+    std::optional<TheirForm> form;
+    const Expected<inference::Gpt2Form, Refusal> gpt2 = inference::Gpt2FormOf(model);
+    if (gpt2) form = AsTheirs(*gpt2);
+    const Expected<inference::LlamaForm, Refusal> llama = inference::LlamaFormOf(model);
+    if (llama) form = AsTheirs(*llama);
     if (!names_.empty() && !form) {
-      Throw(ErrorKind::kUsage, "--names huggingface: {} is not built like GPT-2: {}", model.file,
-            form.error().reason);
+      Throw(ErrorKind::kUsage,
+            "--names huggingface: {} is built like none of the nets that are written so: like "
+            "GPT-2 it is not because {}; like Llama it is not because {}",
+            model.file, gpt2.error().reason, llama.error().reason);
     }
-    if (!form || (names_.empty() && !form->HasUsualNames())) return std::nullopt;
-    return std::move(*form);
+    if (!form || (names_.empty() && !inference::HaveUsualNames(form->arrays))) return std::nullopt;
+    return form;
   }
 
   // The name config.json is not the user's choice, so no file but an earlier export is replaced.
@@ -147,9 +164,14 @@ class Export final : public Command {
     constexpr size_t kMostBytes = size_t{1} << 20;
     if (!std::filesystem::exists(path)) return;
     const Expected<FileJson, Refusal> old = ReadJson<FileJson>(ReadFile(path, kMostBytes));
-    if (old && old->is_object() && old->value("model_type", FileJson()) == "gpt2") return;
+    const FileJson type =
+        old && old->is_object() ? old->value("model_type", FileJson()) : FileJson();
+    for (const char* written : {"gpt2", "llama", "mistral"}) {
+      if (type == written) return;
+    }
     Throw(ErrorKind::kUsage,
-          "{} would be replaced, and is not of a GPT-2; export into a folder of its own", path);
+          "{} would be replaced, and is not of an earlier export; export into a folder of its own",
+          path);
   }
 
   void CheckNumber() const {

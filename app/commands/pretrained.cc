@@ -14,10 +14,12 @@
 #include "app/config/near_file.h"
 #include "app/config/net_onnx.h"
 #include "app/fetch/remote_file.h"
+#include "app/inference/llama_form.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/json.h"
 #include "mxtrain/base/params.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/augmenter.h"
@@ -200,6 +202,45 @@ Loaded Load(session::Session& session, const std::string& file, const std::strin
   }
 }
 
+// The config.json that Hugging Face has beside a file of weights; null without one.
+Json ConfigBeside(const std::string& file, const std::string& called, console::Console& console,
+                  bool offline) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  if (!file.ends_with(".safetensors") && !IsSafetensorsIndex(file)) return Json();
+  const std::string name = "config.json";
+  std::string path;
+  if (config::IsAddress(called)) {
+    path = LocalWeights(config::SiblingOf(called, name), console, offline);
+  } else {
+    path = (std::filesystem::path(file).parent_path() / name).string();
+    if (!std::filesystem::exists(path)) return Json();
+  }
+  Json json = Json::parse(ReadFile(path, kMostBytes), nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.contains("model_type") ? json : Json();
+}
+
+// Shapes of arrays do not tell how many heads share keys, or how queries are turned: a net built
+// like Llama must be what the config.json beside its weights says.
+void RequireSameForm(const Loaded& loaded, const std::string& file, const std::string& called,
+                     session::Session& session, console::Console& console, bool offline) {
+  const std::vector<config::NetInput>& inputs = session.net().inputs;
+  if (inputs.size() != 1 || !inputs[0].shape.known() || inputs[0].shape.ndim() != 1) return;
+  const Expected<inference::LlamaForm, Refusal> form =
+      inference::LlamaFormOf(session.net().symbol, inputs[0].name, inputs[0].shape[0]);
+  if (!form) return;
+  for (const std::string& name : loaded.bare) {
+    if (name.ends_with("_proj.bias"))
+      Throw(ErrorKind::kConfig, "{} has biases of products, such as '{}', which are not covered",
+            called, name);
+  }
+  const Json config = ConfigBeside(file, called, console, offline);
+  if (config.is_null()) return;
+  const std::vector<std::string> differences = form->DifferencesFrom(config);
+  if (differences.empty()) return;
+  Throw(ErrorKind::kConfig, "{} is of another net, as config.json beside it says: {}", called,
+        join(differences, "; "));
+}
+
 // What was chosen in reading them.
 void SayHowRead(const Loaded& loaded, const std::string& called, console::Console& console) {
   if (const TorchStates& states = loaded.states; !states.others.empty()) {
@@ -356,6 +397,7 @@ std::string TakePretrained(session::Session& session, Trainer* trainer, console:
   } else {
     loaded = Load(session, file, name);
     SayHowRead(loaded, name, console);
+    RequireSameForm(loaded, file, name, session, console, offline);
   }
   WeightsAccount account = trainer->Begin(loaded.arrays);
   for (std::string& unused : account.unused) {

@@ -4,35 +4,19 @@
 #include <algorithm>
 #include <array>
 
-#include "mxtrain/base/error.h"
-#include "mxtrain/operator/param_of.h"
-#include "mxtrain/symbol/symbol.h"
-#include "mxtrain/train/weights.h"
+#include "app/inference/form_matcher.h"
 
 namespace mxtrain::inference {
 namespace {
 
-// Why the net is another; caught below.
-struct Differs {
-  std::string why;
-};
-
-// Of the two inputs of a sum in a block: what is added, and to what.
-struct Sum {
-  NodeEntry branch, shortcut;
-};
-
 // Walks from the output to the input.
-class Matcher {
+class Gpt2Matcher : private FormMatcher {
  public:
-  Matcher(const Model& model, const TShape& input)
-      : graph_(model.symbol.graph()),
-        specs_(InferSpecs(graph_, {{model.info.inputs[0].name, input}}, {}, false)) {}
+  Gpt2Matcher(const Model& model, const TShape& input)
+      : FormMatcher(model.symbol, model.info.inputs[0].name, input) {}
 
   Gpt2Form Match() {
-    if (graph_.heads.size() != 1) throw Differs{"the net has several outputs"};
-    NodeEntry scores = Scores(graph_.heads[0]);
-    const Node& output = Expect(scores, "FullyConnected", "the output");
+    const Node& output = Expect(Scores(), "FullyConnected", "the output");
     RequireDense(output, false);
     const std::string own_output = Weight(output, 1);
     NodeEntry top = Normalized(output.inputs[0], "ln_f", "head_ln");
@@ -54,62 +38,10 @@ class Matcher {
   }
 
  private:
-  const Node& At(const NodeEntry& entry) const {
-    return graph_.nodes[static_cast<size_t>(entry.node)];
-  }
-  const TShape& Shape(const NodeEntry& entry) const {
-    return specs_.shapes[static_cast<size_t>(entry.node)][static_cast<size_t>(entry.index)];
-  }
-  static bool Is(const Node& node, const char* type) {
-    return node.op && node.op->TypeString() == type;
-  }
-  // Behind dropout, whose rate goes to *p.
-  NodeEntry Skip(NodeEntry entry, double* p = nullptr) const {
-    while (Is(At(entry), "Dropout") || Is(At(entry), "DropPath")) {
-      if (p) params::Parse(ParamOf(*At(entry).op, "p"), p);
-      entry = At(entry).inputs[0];
-    }
-    return entry;
-  }
-  const Node& Expect(NodeEntry entry, const char* type, const std::string& what) const {
-    const Node& node = At(Skip(entry));
-    if (Is(node, type)) return node;
-    throw Differs{format("{} is {}, not {}", what, DescribeNode(node), type)};
-  }
-  void Require(const Node& node, const char* key, const std::string& wanted) const {
-    const std::string value = ParamOf(*node.op, key);
-    if (value != wanted)
-      throw Differs{format("{} has {} = {}, not {}", DescribeNode(node), key, value, wanted)};
-  }
-  void RequireShape(const NodeEntry& entry, const TShape& wanted) const {
-    if (Shape(entry) == wanted) return;
-    throw Differs{format("{} gives {}, not {}", DescribeNode(At(entry)), Shape(entry).ToString(),
-                         wanted.ToString())};
-  }
-  void RequireDense(const Node& node, bool bias) const {
-    Require(node, "flatten", params::Print(false));
-    Require(node, "no_bias", params::Print(!bias));
-  }
-  const std::string& Weight(const Node& node, size_t input) const {
-    const Node& weight = At(node.inputs[input]);
-    if (!weight.is_variable())
-      throw Differs{format("a parameter of {} is computed", DescribeNode(node))};
-    return weight.name;
-  }
   void Add(const Node& node, size_t input, std::string theirs, std::string usual,
            bool transposed = false) {
-    form_.arrays.push_back({Weight(node, input), std::move(theirs), std::move(usual), transposed});
-  }
-
-  // Below the softmax over tokens.
-  NodeEntry Scores(NodeEntry entry) const {
-    const Node& softmax = Expect(entry, "SoftmaxOutput", "the output");
-    entry = softmax.inputs[0];
-    if (ParamOf(*softmax.op, "preserve_shape") == params::Print(true)) return entry;
-    Require(softmax, "multi_output", params::Print(true));
-    const Node& transposed = Expect(entry, "transpose", "what the softmax reads");
-    Require(transposed, "axes", params::Print(TShape{0, 2, 1}));
-    return transposed.inputs[0];
+    form_.arrays.push_back(
+        {Weight(node, input), std::move(theirs), std::move(usual), transposed, {}});
   }
 
   // What a LayerNorm over the last axis reads.
@@ -134,16 +66,6 @@ class Matcher {
     Add(node, 1, "transformer." + theirs + ".weight", usual + "_weight", true);
     Add(node, 2, "transformer." + theirs + ".bias", usual + "_bias");
     return node.inputs[0];
-  }
-
-  std::optional<Sum> SumOf(const NodeEntry& entry) const {
-    const Node& node = At(Skip(entry));
-    if (!Is(node, "elemwise_add") && !Is(node, "broadcast_add")) return std::nullopt;
-    for (size_t i = 0; i < 2; ++i) {
-      if (Is(At(Skip(node.inputs[i])), "FullyConnected"))
-        return Sum{node.inputs[i], node.inputs[1 - i]};
-    }
-    return std::nullopt;
   }
 
   void Block(const NodeEntry& top, const NodeEntry& middle, size_t number) {
@@ -211,7 +133,8 @@ class Matcher {
     form_.vocabulary = Shape(table)[0];
     Add(tokens, 1, "transformer.wte.weight", "token_weight");
     form_.tied = Weight(tokens, 1) == own_output;
-    if (!form_.tied) form_.arrays.push_back({own_output, "lm_head.weight", "scores_weight", false});
+    if (!form_.tied)
+      form_.arrays.push_back({own_output, "lm_head.weight", "scores_weight", false, {}});
     Positions(sum.inputs[first ? 1 : 0]);
   }
 
@@ -229,19 +152,17 @@ class Matcher {
       entry = node.inputs[0];
     }
     form_.positions = Shape(entry).Size() / form_.width;
-    form_.arrays.push_back({At(entry).name, "transformer.wpe.weight", "position", false});
+    form_.arrays.push_back({At(entry).name,
+                            "transformer.wpe.weight",
+                            "position",
+                            false,
+                            {form_.positions, form_.width}});
   }
 
-  const Graph& graph_;
-  const InferredSpecs specs_;
   Gpt2Form form_;
 };
 
 }  // namespace
-
-bool Gpt2Form::HasUsualNames() const {
-  return std::ranges::all_of(arrays, [](const Array& array) { return array.own == array.usual; });
-}
 
 Json Gpt2Form::ConfigJson(std::optional<text::TokenId> end_of_text) const {
   Json json = {{"architectures", {"GPT2LMHeadModel"}},
@@ -265,22 +186,12 @@ Json Gpt2Form::ConfigJson(std::optional<text::TokenId> end_of_text) const {
   return json;
 }
 
-std::map<std::string, NDArray> Gpt2Form::Renamed(const Model& model) const {
-  std::map<std::string, NDArray> renamed;
-  for (const Array& array : arrays) {
-    const NDArray& own = model.args.at(array.own);
-    const TShape shape = array.usual == "position" ? TShape{positions, width} : own.shape();
-    renamed[array.theirs] = array.transposed ? TransposedMatrix(own) : own.ToPlain().Reshape(shape);
-  }
-  return renamed;
-}
-
 Expected<Gpt2Form, Refusal> Gpt2FormOf(const Model& model) {
   const std::vector<InputInfo>& inputs = model.info.inputs;
   if (inputs.size() != 1 || !inputs[0].shape.known() || inputs[0].shape.ndim() != 1)
     return Refusal{"the net does not read a list of tokens"};
   try {
-    return Matcher(model, {1, inputs[0].shape[0]}).Match();
+    return Gpt2Matcher(model, {1, inputs[0].shape[0]}).Match();
   } catch (const Differs& differs) {
     return Refusal{differs.why};
   } catch (const Error& error) {  // shapes that do not follow from the input's

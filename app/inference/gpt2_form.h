@@ -3,11 +3,11 @@
 // A net that computes what GPT-2 does, whatever its layers are called, as Hugging Face's
 // transformers has it (GPT2LMHeadModel): learnt positions, blocks that normalize first, one product
 // for query, key and value, and an output that usually shares the weight of the embedding.
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "app/inference/published_arrays.h"
 #include "mxtrain/base/expected.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/text/tokenizer.h"
@@ -16,25 +16,15 @@
 namespace mxtrain::inference {
 
 struct Gpt2Form {
-  struct Array {
-    std::string own, theirs;  // names
-    std::string usual;        // what configs/text/gpt2_124m.yaml calls it
-    bool transposed = false;  // [in, out] there
-  };
-  std::vector<Array> arrays;
+  std::vector<PublishedArray> arrays;  // usual names are those of configs/text/gpt2_124m.yaml
   int64_t vocabulary = 0, positions = 0, width = 0, heads = 0, layers = 0, hidden = 0;
   double epsilon = 0;
   std::string gelu;  // of the operator: none, tanh
   bool tied = true;
   double embedding_dropout = 0, dropout = 0, attention_dropout = 0;
 
-  // Whether every array has its usual name, so that the list of names for train.weights.map reads
-  // back what is written.
-  bool HasUsualNames() const;
   // What transformers reads as config.json.
   Json ConfigJson(std::optional<text::TokenId> end_of_text) const;
-  // The model's arrays under their names there.
-  std::map<std::string, NDArray> Renamed(const Model& model) const;
 };
 
 // A refusal names the first layer, from the output on, that GPT-2 has otherwise.
