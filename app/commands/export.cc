@@ -10,6 +10,7 @@
 #include "app/commands/model_facts.h"
 #include "app/commands/onnx_files.h"
 #include "app/inference/cut_model.h"
+#include "app/inference/gguf_model.h"
 #include "app/inference/gpt2_form.h"
 #include "app/inference/llama_form.h"
 #include "app/inference/open_model.h"
@@ -27,7 +28,7 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr const char *kSafetensors = ".safetensors", *kOnnx = ".onnx";
+constexpr const char *kSafetensors = ".safetensors", *kOnnx = ".onnx", *kGguf = ".gguf";
 
 class Export final : public Command {
  public:
@@ -38,7 +39,8 @@ class Export final : public Command {
         .Option(
             "output", &output_,
             "FILE.onnx: net and arrays for prediction; FILE.safetensors: parameters and auxiliary "
-            "states; PREFIX@N: net and arrays in MXNet's format")
+            "states; FILE.gguf: a language model with its tokenizer, for llama.cpp; PREFIX@N: net "
+            "and arrays in MXNet's format")
         .Required()
         .Takes("OUTPUT");
     arguments
@@ -48,6 +50,10 @@ class Export final : public Command {
                 "huggingface for nets with the names of layers of configs/text/gpt2_*.yaml and "
                 "llama.yaml, else own")
         .OneOf({"own", "huggingface"});
+    arguments
+        .Option("--type", &type_, "of a .gguf file: the type of its matrices; vectors stay float32")
+        .OneOf({"float32", "float16", "bfloat16"})
+        .ShowsDefault();
     onnx_.Declare(arguments);
     DeclareInputs(arguments, &inputs_);
     arguments.Examples(
@@ -57,14 +63,17 @@ class Export final : public Command {
   }
 
   int Run(const CommonFlags& flags, console::Console& console) override {
-    const bool safetensors = output_.ends_with(kSafetensors), onnx = output_.ends_with(kOnnx);
-    if (!safetensors && !onnx && output_.find('@') == std::string::npos) {
+    const bool safetensors = output_.ends_with(kSafetensors), onnx = output_.ends_with(kOnnx),
+               gguf = output_.ends_with(kGguf);
+    if (!safetensors && !onnx && !gguf && output_.find('@') == std::string::npos) {
       Throw(ErrorKind::kUsage,
-            "'{}' does not name a format; use FILE.onnx, FILE.safetensors, or PREFIX@N for MXNet's "
-            "files",
+            "'{}' does not name a format; use FILE.onnx, FILE.safetensors, FILE.gguf, or PREFIX@N "
+            "for MXNet's files",
             output_);
     }
-    if (!safetensors && !onnx) CheckNumber();
+    if (!safetensors && !onnx && !gguf) CheckNumber();
+    if (type_ != "float32" && !gguf)
+      Throw(ErrorKind::kUsage, "--type is for FILE.gguf, not for {}", output_);
     if (!names_.empty() && !safetensors)
       Throw(ErrorKind::kUsage, "--names is for FILE.safetensors, not for {}", output_);
     onnx_.Check(onnx);
@@ -74,6 +83,8 @@ class Export final : public Command {
     auto [runtime, model, only_batch, unread] =
         inference::OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console.log());
     const int64_t batch = std::max<int64_t>(only_batch, 1);
+    const std::string tokenizer =
+        session::PipelineSpec::FromJson(model.info.pipeline).TokenizerText();
     if (!model.info.pipeline.empty()) {
       model.info.pipeline = session::PipelineSpec::FromJson(model.info.pipeline)
                                 .OfPrediction()
@@ -90,7 +101,10 @@ class Export final : public Command {
       WriteFileAtomically(output_, bytes);
       files = {output_};
     } else if (safetensors) {
-      files = WriteSafetensors(model, folder);
+      files = WriteSafetensors(model, folder, tokenizer);
+    } else if (gguf) {
+      inference::GgufOf(model, tokenizer, ParseDType(type_)).Write(output_);
+      files = {output_};
     } else {
       if (model.info.modes.empty()) model.info.modes = session::ModesInConfig(model.info.config);
       files = SaveMxnetModel(output_, model);
@@ -108,7 +122,8 @@ class Export final : public Command {
 
  private:
   // The files written.
-  std::vector<std::string> WriteSafetensors(const Model& model, const std::string& folder) const {
+  std::vector<std::string> WriteSafetensors(const Model& model, const std::string& folder,
+                                            const std::string& tokenizer) const {
     std::optional<TheirForm> form;
     if (names_ != "own") form = TheirFormOf(model);
     std::vector<std::string> files = {output_};
@@ -119,8 +134,6 @@ class Export final : public Command {
       files.push_back((std::filesystem::path(folder) / "config.json").string());
       RequireReplaceable(files[1]);
       std::optional<text::TokenId> end;
-      const std::string tokenizer =
-          session::PipelineSpec::FromJson(model.info.pipeline).TokenizerText();
       if (!tokenizer.empty())
         end = io::SeparatorOf(*text::TokenizerFromText(tokenizer, model.file));
       WriteFileAtomically(files[1], report::JsonText(form->config(end), 2) + "\n");
@@ -206,7 +219,7 @@ class Export final : public Command {
     return text;
   }
 
-  std::string model_, output_, names_;
+  std::string model_, output_, names_, type_ = "float32";
   std::vector<std::string> inputs_;
   OnnxExport onnx_;
 };
