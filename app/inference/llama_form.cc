@@ -129,7 +129,7 @@ class LlamaMatcher : private FormMatcher {
       NodeEntry entry = heads.inputs[i];
       if (i < 2) entry = Turned(entry);
       const NodeEntry from =
-          Split(entry, theirs + which + "_proj", usual + which + (i < 2 ? "_all" : ""));
+          Split(entry, theirs + which + "_proj", usual + which + "_all");
       if (read && *read != from)
         throw Differs{DescribeNode(heads) + " has query, key and value of different arrays"};
       read = from;

@@ -86,9 +86,30 @@ shipped text/words_lstm_small.yaml "$(train lines.txt)" "$(val lines.txt)"
 shipped text/gpt2_124m.yaml "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json vars.length=16 data.batch_size=2
 expect 0 plan "$source_dir/configs/text/gpt2_355m.yaml" "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json data.batch_size=1
 echo text/gpt2_355m.yaml >>tried
+shipped text/llama.yaml "$(train lines.txt)" "$(val lines.txt)" vars.length=32
+shipped text/smollm2_135m.yaml "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json vars.length=16 vars.units=2 data.batch_size=2
+expect 0 plan "$source_dir/configs/text/smollm2_360m.yaml" "$(train lines.txt)" "$(val lines.txt)" data.train.tokenizer_file=tokenizer.json data.batch_size=1 vars.length=64
+echo text/smollm2_360m.yaml >>tried
 { echo label,title,description && for i in $(seq 60); do echo "c$((i % 3)),word$((i % 7)) title,\"some text, number $((i % 11))\""; done; } >texts.csv
 shipped text/bag_of_ngrams.yaml "$(train texts.csv)" "$(val texts.csv)"
 shipped text/cnn.yaml "$(train texts.csv)" "$(val texts.csv)" data.train.text_columns=description data.val.text_columns=description
+cat >wordpiece.json <<'END'
+{"version": "1.0", "added_tokens": [{"id": 0, "content": "[PAD]", "special": true}, {"id": 1, "content": "[UNK]", "special": true},
+   {"id": 2, "content": "[CLS]", "special": true}, {"id": 3, "content": "[SEP]", "special": true}],
+ "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
+ "pre_tokenizer": {"type": "BertPreTokenizer"},
+ "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+     {"SpecialToken": {"id": "[SEP]", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+   "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}, "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
+ "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+ "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+   "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "some": 4, "text": 5, ",": 6, "number": 7, "1": 8, "##0": 9, "2": 10, "3": 11, "title": 12, "word": 13}}}
+END
+shipped text/minilm_l6.yaml "$(train texts.csv)" "$(val texts.csv)" data.train.tokenizer_file=wordpiece.json data.train.text_columns=description \
+  data.val.text_columns=description vars.length=12 data.batch_size=8
+expect 0 plan "$source_dir/configs/text/bert_base.yaml" "$(train texts.csv)" "$(val texts.csv)" data.train.tokenizer_file=wordpiece.json \
+  data.train.text_columns=description data.val.text_columns=description data.batch_size=2
+echo text/bert_base.yaml >>tried
 shipped regression/smooth_l1.yaml "$(train points.csv)"
 shipped siamese/pairs.yaml "$(train pairs.csv)"
 

@@ -17,123 +17,22 @@ tokens, they are compared too. Fails where
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 import numpy
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from language_nets import ROOT, Limits, Ours, check_export, check_tokens, check_weights
+
 ROWS = 3
 NETS = {  # as GPT2Config says it
     "tiny": {"vocab_size": 97, "n_positions": 40, "n_embd": 48, "n_layer": 3, "n_head": 6, "activation_function": "gelu_new"},
     "wide": {"vocab_size": 301, "n_positions": 70, "n_embd": 96, "n_layer": 2, "n_head": 3, "activation_function": "gelu_new"},
     "one head": {"vocab_size": 50, "n_positions": 17, "n_embd": 20, "n_layer": 1, "n_head": 1, "activation_function": "gelu"},
 }
-FIRST = 0x4E00                                              # the character of id 0: letters that no tokenizer treats specially
-
-
-def text_of(ids):
-    return "".join(chr(FIRST + int(i)) for i in ids)
-
-
-def ids_of(text):
-    return [ord(c) - FIRST for c in text]
-
-
-class Ours:
-    """What mxtrain makes of a net of one configuration. Its text is the rows, then every character once, which names the tokens."""
-
-    def __init__(self, program, config, rows, following, folder):
-        self.program, self.folder, self.length = program, folder, rows.shape[1]
-        self.run = os.path.join(folder, "run")
-        os.makedirs(folder, exist_ok=True)
-        text = os.path.join(folder, "rows.txt")
-        with open(text, "w", encoding="utf-8") as out:
-            out.write(text_of(rows.ravel()) + text_of([following]) + text_of(range(config.vocab_size)) * (1 + self.length // config.vocab_size))
-        self.ids = os.path.join(folder, "ids.npy")
-        numpy.save(self.ids, rows.astype(numpy.float32))
-        gelu = {"gelu_new": "tanh", "gelu": "none"}[config.activation_function]
-        sizes = {"positions": config.n_positions, "length": self.length, "width": config.n_embd, "heads": config.n_head, "units": config.n_layer}
-        self.command = [program, "train", os.path.join(ROOT, "configs/text/gpt2_124m.yaml"), "--out", self.run, "--overwrite", "-q",
-                        *(f"data.{part}={{source: text, path: {text}}}" for part in ("train", "val")), "data.train.shuffle=false",
-                        f"data.batch_size={len(rows)}", "train.lr_schedule=null", "train.clip=null", "train.report_every=1",
-                        "vars.dropout=0", f"vars.gelu={gelu}", *(f"vars.{k}={v}" for k, v in sizes.items())]
-
-    def call(self, *arguments, **more):
-        done = subprocess.run([self.program, *arguments], capture_output=True, text=True, **more)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(done.args)}\n{done.stderr}")
-        return done.stdout
-
-    def train(self, weights, *changes):
-        self.call(*self.command[1:], f"train.weights.file={weights}", *changes)
-
-    def logits(self):
-        """Of the last run."""
-        file = os.path.join(self.folder, "scores.npy")
-        self.call("infer", self.run, "--input", f"data={self.ids}", "--output-layer", "scores", "--output", file, "-q")
-        return numpy.load(file)
-
-    def parameters(self):
-        file = os.path.join(self.folder, "ours.safetensors")
-        self.call("export", self.run, file, "--names", "own", "-q")
-        return {name: array.double() for name, array in load_file(file).items()}
-
-    def step(self, weights, rate):
-        """The loss, and by the change of the weights the norm of the gradient, of a step of SGD."""
-        before = self.parameters()
-        self.train(weights, "train.max_steps=1", f"train.optimizer={{name: sgd, lr: {rate}, weight_decay: 0}}")
-        with open(os.path.join(self.run, "events.jsonl"), encoding="utf-8") as lines:
-            loss, = (event["loss"] for event in map(json.loads, lines) if event["event"] == "step")
-        after = self.parameters()
-        return loss, sum(float(((after[name] - before[name]) ** 2).sum()) for name in before) ** 0.5 / rate
-
-    def generate(self, prompts, count, *flags):
-        file = os.path.join(self.folder, "prompts.txt")
-        with open(file, "w", encoding="utf-8") as out:
-            out.writelines(text_of(prompt) + "\n" for prompt in prompts)
-        lines = self.call("generate", self.run, "--prompts", file, "--temperature", "0", "--max-tokens", str(count), "--json", *flags).splitlines()
-        return [ids_of(json.loads(line)["text"]) for line in lines]
-
-    def export(self):
-        folder = os.path.join(self.folder, "exported")
-        self.call("export", self.run, os.path.join(folder, "model.safetensors"), "-q")
-        return GPT2LMHeadModel.from_pretrained(folder).eval()
-
-
-def greedy(net, prompt, count, window):
-    """The tokens after a prompt. As soon as the text does not fit into the window, half of it stays, and the window fills again."""
-    ids, step = list(prompt), window - window // 2
-    for _ in range(count):
-        begin = 0 if len(ids) <= window else -(-(len(ids) - window) // step) * step
-        with torch.no_grad():
-            ids.append(int(net(torch.tensor([ids[begin:]])).logits[0, -1].argmax()))
-    return ids[len(prompt):]
-
-
-def loss_of(net, rows, following):
-    """Of each token of the rows the next one, as a text of them in sequence has it."""
-    labels = torch.tensor(numpy.append(rows.ravel()[1:], following))
-    return torch.nn.functional.cross_entropy(net(torch.tensor(rows)).logits.flatten(0, 1), labels)
-
-
-class Limits:
-    def __init__(self):
-        self.bad = 0
-
-    def check(self, what, off, limit):
-        self.bad += not off <= limit
-        print(f"  {what}: {off:.1e}{'' if off <= limit else f', MORE THAN {limit:.0e}'}", flush=True)
-
-    def same(self, what, given, wanted):
-        self.bad += given != wanted
-        print(f"  {what}: {'the same' if given == wanted else f'DIFFERENT: {given}, not {wanted}'}", flush=True)
-
-
 def save_old(net, path):
     """As files from before the prefix: bare names, and the masks of attention."""
     arrays = {name.removeprefix("transformer."): array.contiguous() for name, array in net.state_dict().items() if name != "lm_head.weight"}
@@ -151,40 +50,23 @@ def random_net(sizes):
     return net
 
 
+def variables_of(config):
+    gelu = {"gelu_new": "tanh", "gelu": "none"}[config.activation_function]
+    return {"positions": config.n_positions, "width": config.n_embd, "heads": config.n_head, "units": config.n_layer, "gelu": gelu}
+
+
 def check_net(sizes, program, folder, limits):
     net = random_net(sizes)
     config, draw = net.config, numpy.random.default_rng(1)
     rows, following = draw.integers(0, config.vocab_size, (ROWS, config.n_positions)), 5
-    ours = Ours(program, config, rows, following, folder)
+    ours = Ours(program, "text/gpt2_124m.yaml", config.vocab_size, variables_of(config), rows, following, folder)
     weights = os.path.join(folder, "saved", "model.safetensors")
     net.save_pretrained(os.path.dirname(weights))
     old = os.path.join(folder, "old.safetensors")
     save_old(net, old)
-    with torch.no_grad():
-        wanted = net(torch.tensor(rows)).logits.numpy()
-    for what, file in (("with prefix", weights), ("without prefix", old)):
-        ours.train(file, "train.epochs=0")
-        limits.check(f"logits, names {what}", float(numpy.abs(ours.logits() - wanted).max()), 1e-4)
-    loss = loss_of(net, rows, following)
-    loss.backward()
-    size = sum(float((parameter.grad.double() ** 2).sum()) for parameter in net.parameters()) ** 0.5
-    given_loss, given_size = ours.step(weights, 0.01)
-    limits.check("loss", abs(given_loss - loss.item()) / loss.item(), 1e-5)
-    limits.check("norm of the gradient", abs(given_size - size) / size, 1e-4)
-    ours.train(weights, "train.epochs=0")
-    check_tokens(ours, net, rows, limits)
-    exported = ours.export()
-    with torch.no_grad():
-        limits.check("logits of the export", float(numpy.abs(exported(torch.tensor(rows)).logits.numpy() - ours.logits()).max()), 1e-5)
-
-
-def check_tokens(ours, net, rows, limits):
-    prompts, count = [rows[0][:7], rows[2][:net.config.n_positions], rows[1][:1]], 2 * net.config.n_positions
-    wanted = [greedy(net, prompt, count, net.config.n_positions) for prompt in prompts]
-    limits.same("tokens with caches", ours.generate(prompts, count), wanted)
-    limits.same("one after the other", ours.generate(prompts, count, "--batch", "1"), wanted)
-    limits.same("on one thread", ours.generate(prompts, count, "--threads", "1"), wanted)
-    limits.same("without caches", ours.generate(prompts, count, "--no-cache"), wanted)
+    check_weights(ours, net, {"names without prefix": old, "names with prefix": weights}, rows, following, limits)
+    check_tokens(ours, net, rows, config.n_positions, limits)
+    check_export(ours, GPT2LMHeadModel, rows, limits)
 
 
 def check_given(given, program, folder, limits):
@@ -194,7 +76,7 @@ def check_given(given, program, folder, limits):
     with open(os.path.join(given, "tiny_expected.json"), encoding="utf-8") as text:
         expected = json.load(text)
     rows, wanted = numpy.load(os.path.join(given, "tiny_ids.npy")), numpy.load(os.path.join(given, "tiny_logits.npy"))
-    ours = Ours(program, config, rows, 0, folder)
+    ours = Ours(program, "text/gpt2_124m.yaml", config.vocab_size, variables_of(config), rows, 0, folder)
     ours.train(os.path.join(given, "tiny.safetensors"), "train.epochs=0")
     logits = ours.logits()
     limits.check("logits", float(numpy.abs(logits - wanted).max()), 1e-4)

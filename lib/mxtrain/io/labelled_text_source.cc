@@ -50,8 +50,10 @@ TextEncoder EncoderOf(const LabelledTextParam& param, const std::vector<std::str
           param.vocabulary > 0 ? format("vocabulary = '{}'", param.vocabulary)
                                : format("least_count = '{}'", param.least_count));
   }
+  if (param.special_tokens && param.tokenizer_file.empty())
+    Throw(ErrorKind::kConfig, "special_tokens = 'True' is for tokenizer_file");
   const text::EncoderOptions options{param.lowercase, param.split_punctuation, param.ngrams,
-                                     param.buckets};
+                                     param.buckets, param.special_tokens};
   return {NewTokenizerFor(param, options, texts), options};
 }
 
@@ -125,8 +127,8 @@ class LabelledTextSource final : public Source {
       }
       cut_.push_back(std::ssize(ids) > length_);
       longest_ = std::max<int64_t>(longest_, std::ssize(ids));
-      const int64_t kept = std::min<int64_t>(std::ssize(ids), length_);
-      std::copy_n(ids.begin(), kept, ids_.begin() + i * length_);
+      encoder.Cut(length_, &ids);
+      std::copy(ids.begin(), ids.end(), ids_.begin() + i * length_);
     }
   }
 

@@ -21,6 +21,19 @@ bool EndsLines(const Tokenizer& tokenizer) {
   return end && tokenizer.Decode({&*end, 1}) == "\n";
 }
 
+// The special tokens that a tokenizer puts behind a text. Throws kConfig if it puts none around it.
+Ids EndingOf(const Tokenizer& tokenizer) {
+  constexpr std::string_view kText = "a";
+  const Ids bare = tokenizer.Encode(kText), whole = tokenizer.Encode(kText, {.add_special = true});
+  if (whole.size() == bare.size()) {
+    Throw(ErrorKind::kConfig, "special_tokens = 'True': {} puts none around a text",
+          tokenizer.Describe());
+  }
+  const auto found = std::search(whole.begin(), whole.end(), bare.begin(), bare.end());
+  MXTRAIN_ASSERT(found != whole.end());
+  return {found + std::ssize(bare), whole.end()};
+}
+
 }  // namespace
 
 uint64_t HashOfNgram(std::span<const TokenId> tokens) {
@@ -47,6 +60,10 @@ TextEncoder::TextEncoder(TokenizerPtr tokenizer, const EncoderOptions& options)
           "buckets = '{}': they are for n-grams; ngrams: 2 adds those of two tokens",
           options_.buckets);
   }
+  if (!options_.special_tokens) return;
+  if (options_.ngrams > 1)
+    Throw(ErrorKind::kConfig, "special_tokens = 'True' is not for ngrams = '{}'", options_.ngrams);
+  ending_ = EndingOf(*tokenizer_);
 }
 
 TextEncoder TextEncoder::FromText(std::string_view text, const std::string& file_name) {
@@ -61,6 +78,7 @@ TextEncoder TextEncoder::FromText(std::string_view text, const std::string& file
   options.split_punctuation = root.At("split_punctuation").Bool();
   options.ngrams = static_cast<int64_t>(root.At("ngrams").Number(kMostNgrams));
   options.buckets = static_cast<int64_t>(root.At("buckets").Number(kMostBuckets));
+  if (const auto node = root.Find("special_tokens")) options.special_tokens = node->Bool();
   if (options.ngrams < 1 || (options.ngrams > 1) != (options.buckets > 0))
     root.At("ngrams").Fail(format("{} with {} buckets", options.ngrams, options.buckets));
   return {TokenizerFromText(root.At("tokenizer").Text(), file_name), options};
@@ -92,9 +110,16 @@ void TextEncoder::Encode(std::string_view text, Ids* ids) const {
     tokenizer_->Encode(prepared, {}, ids);
     if (ids->size() > first && ids->back() == tokenizer_->end_of_text()) ids->pop_back();
   } else {
-    tokenizer_->Encode(prepared, {}, ids);
+    tokenizer_->Encode(prepared, {.add_special = options_.special_tokens}, ids);
   }
   AppendNgrams(first, ids);
+}
+
+void TextEncoder::Cut(int64_t length, Ids* ids) const {
+  if (std::ssize(*ids) <= length) return;
+  ids->resize(static_cast<size_t>(length));
+  const int64_t kept = std::min(std::ssize(ending_), length);
+  std::copy_n(ending_.end() - kept, kept, ids->end() - kept);
 }
 
 void TextEncoder::AppendNgrams(size_t first, Ids* ids) const {
@@ -120,12 +145,13 @@ std::string TextEncoder::Describe() const {
 }
 
 std::string TextEncoder::ToText() const {
-  const FileJson json = {{kEncoderKey, kEncoderVersion},
-                         {"lowercase", options_.lowercase},
-                         {"split_punctuation", options_.split_punctuation},
-                         {"ngrams", options_.ngrams},
-                         {"buckets", options_.buckets},
-                         {"tokenizer", tokenizer_->ToText()}};
+  FileJson json = {{kEncoderKey, kEncoderVersion},
+                   {"lowercase", options_.lowercase},
+                   {"split_punctuation", options_.split_punctuation},
+                   {"ngrams", options_.ngrams},
+                   {"buckets", options_.buckets},
+                   {"tokenizer", tokenizer_->ToText()}};
+  if (options_.special_tokens) json["special_tokens"] = true;
   return json.dump();
 }
 

@@ -24,11 +24,14 @@ struct EncoderOptions {
   // each as 4 bytes, the lowest first. 1: none.
   int64_t ngrams = 1;
   int64_t buckets = 0;
+  // What the tokenizer puts around a text (EncodeOptions::add_special); not with n-grams.
+  bool special_tokens = false;
 };
 
 class MXTRAIN_API TextEncoder {
  public:
-  // Throws kConfig for n-grams without buckets and buckets without n-grams.
+  // Throws kConfig for n-grams without buckets, buckets without n-grams, n-grams with special
+  // tokens, and a tokenizer that puts none around a text.
   TextEncoder(TokenizerPtr tokenizer, const EncoderOptions& options);
   // The inverse of ToText. Errors (kData) begin with `file_name` and name the key.
   static TextEncoder FromText(std::string_view text, const std::string& file_name);
@@ -38,6 +41,9 @@ class MXTRAIN_API TextEncoder {
   // Appends the ids of a text. Where the tokenizer ends lines, as words do, a text is one line,
   // whose end has no id. Throws kData for what the tokenizer cannot encode.
   void Encode(std::string_view text, Ids* ids) const;
+  // The same of an example of `length` ids: a longer text loses what is behind them, but not the
+  // special tokens at its end.
+  void Cut(int64_t length, Ids* ids) const;
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const EncoderOptions& options() const { return options_; }
@@ -55,6 +61,7 @@ class MXTRAIN_API TextEncoder {
   TokenizerPtr tokenizer_;
   EncoderOptions options_;
   bool ends_lines_ = false;  // the tokenizer has a token for the end of a line
+  Ids ending_;               // special tokens behind a text
 };
 
 // The hash of an n-gram, as EncoderOptions says it.

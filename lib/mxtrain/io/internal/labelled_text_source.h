@@ -16,7 +16,7 @@ struct LabelledTextParam : Parameter<LabelledTextParam> {
   std::vector<std::string> text_columns, classes;
   int tokenizer;
   int64_t length, vocabulary, least_count, ngrams, buckets;
-  bool lowercase, split_punctuation, labels;
+  bool lowercase, split_punctuation, special_tokens, labels;
   static void Declare(Fields<LabelledTextParam>& f) {
     using P = LabelledTextParam;
     f.Add("path", &P::path)
@@ -69,6 +69,11 @@ struct LabelledTextParam : Parameter<LabelledTextParam> {
     f.Add("split_punctuation", &P::split_punctuation)
         .Default(false)
         .Help("punctuation marks are words of their own, before the tokenizer");
+    f.Add("special_tokens", &P::special_tokens)
+        .Default(false)
+        .Help(
+            "with tokenizer_file: what the tokenizer puts around a text, such as [CLS] and [SEP]; "
+            "a text that is cut keeps them");
     f.Add("ngrams", &P::ngrams)
         .Default(1)
         .Range(1, 8)
