@@ -9,6 +9,7 @@
 #include "app/commands/command_list.h"
 #include "app/commands/model_facts.h"
 #include "app/commands/onnx_files.h"
+#include "app/inference/bert_form.h"
 #include "app/inference/cut_model.h"
 #include "app/inference/gguf_model.h"
 #include "app/inference/gpt2_form.h"
@@ -46,9 +47,9 @@ class Export final : public Command {
     arguments
         .Option("--names", &names_,
                 "of a .safetensors file: `own` names of the net, or those of `huggingface`, with a "
-                "config.json beside it, for a language model built like GPT-2 or Llama; default: "
-                "huggingface for nets with the names of layers of configs/text/gpt2_*.yaml and "
-                "llama.yaml, else own")
+                "config.json beside it, for nets built like GPT-2, Llama or BERT; default: "
+                "huggingface for nets with the names of layers of configs/text/gpt2_*.yaml, "
+                "llama.yaml and bert_base.yaml, else own")
         .OneOf({"own", "huggingface"});
     arguments
         .Option("--type", &type_, "of a .gguf file: the type of its matrices; vectors stay float32")
@@ -162,11 +163,17 @@ class Export final : public Command {
     if (gpt2) form = AsTheirs(*gpt2);
     const Expected<inference::LlamaForm, Refusal> llama = inference::LlamaFormOf(model);
     if (llama) form = AsTheirs(*llama);
+    const Expected<inference::BertForm, Refusal> bert = inference::BertFormOf(model);
+    if (bert) {
+      form = {bert->arrays, [config = bert->ConfigJson(model.info.class_names)](
+                                std::optional<text::TokenId>) { return config; }};
+    }
     if (!names_.empty() && !form) {
       Throw(ErrorKind::kUsage,
             "--names huggingface: {} is built like none of the nets that are written so: like "
-            "GPT-2 it is not because {}; like Llama it is not because {}",
-            model.file, gpt2.error().reason, llama.error().reason);
+            "GPT-2 it is not because {}; like Llama it is not because {}; like BERT with a "
+            "classifier it is not because {}",
+            model.file, gpt2.error().reason, llama.error().reason, bert.error().reason);
     }
     if (!form || (names_.empty() && !inference::HaveUsualNames(form->arrays))) return std::nullopt;
     return form;
@@ -179,7 +186,7 @@ class Export final : public Command {
     const Expected<FileJson, Refusal> old = ReadJson<FileJson>(ReadFile(path, kMostBytes));
     const FileJson type =
         old && old->is_object() ? old->value("model_type", FileJson()) : FileJson();
-    for (const char* written : {"gpt2", "llama", "mistral"}) {
+    for (const char* written : {"gpt2", "llama", "mistral", "bert"}) {
       if (type == written) return;
     }
     Throw(ErrorKind::kUsage,

@@ -14,6 +14,7 @@
 #include "app/config/near_file.h"
 #include "app/config/net_onnx.h"
 #include "app/fetch/remote_file.h"
+#include "app/inference/bert_form.h"
 #include "app/inference/llama_form.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -219,15 +220,26 @@ Json ConfigBeside(const std::string& file, const std::string& called, console::C
   return json.is_object() && json.contains("model_type") ? json : Json();
 }
 
-// Shapes of arrays do not tell how many heads share keys, or how queries are turned: a net built
-// like Llama must be what the config.json beside its weights says.
+// What a config.json says otherwise than a net that is built as it can say; nothing for other nets.
+std::optional<std::vector<std::string>> DifferencesFrom(const Symbol& net,
+                                                        const config::NetInput& input,
+                                                        const Json& config) {
+  if (const auto form = inference::LlamaFormOf(net, input.name, input.shape[0])) {
+    return form->DifferencesFrom(config);
+  }
+  if (const auto form = inference::BertFormOf(net, input.name, input.shape[0]))
+    return form->DifferencesFrom(config);
+  return std::nullopt;
+}
+
+// Shapes of arrays do not tell how many heads there are, or how queries are turned: a net built
+// like Llama or BERT must be what the config.json beside its weights says.
 void RequireSameForm(const Loaded& loaded, const std::string& file, const std::string& called,
                      session::Session& session, console::Console& console, bool offline) {
+  const Symbol& net = session.net().symbol;
   const std::vector<config::NetInput>& inputs = session.net().inputs;
   if (inputs.size() != 1 || !inputs[0].shape.known() || inputs[0].shape.ndim() != 1) return;
-  const Expected<inference::LlamaForm, Refusal> form =
-      inference::LlamaFormOf(session.net().symbol, inputs[0].name, inputs[0].shape[0]);
-  if (!form) return;
+  if (!DifferencesFrom(net, inputs[0], Json::object())) return;
   for (const std::string& name : loaded.bare) {
     if (name.ends_with("_proj.bias"))
       Throw(ErrorKind::kConfig, "{} has biases of products, such as '{}', which are not covered",
@@ -235,7 +247,7 @@ void RequireSameForm(const Loaded& loaded, const std::string& file, const std::s
   }
   const Json config = ConfigBeside(file, called, console, offline);
   if (config.is_null()) return;
-  const std::vector<std::string> differences = form->DifferencesFrom(config);
+  const std::vector<std::string> differences = *DifferencesFrom(net, inputs[0], config);
   if (differences.empty()) return;
   Throw(ErrorKind::kConfig, "{} is of another net, as config.json beside it says: {}", called,
         join(differences, "; "));

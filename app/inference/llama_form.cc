@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "app/inference/form_matcher.h"
+#include "app/inference/published_config.h"
 
 namespace mxtrain::inference {
 namespace {
@@ -128,8 +128,7 @@ class LlamaMatcher : private FormMatcher {
       const char* const which = i == 0 ? "q" : i == 1 ? "k" : "v";
       NodeEntry entry = heads.inputs[i];
       if (i < 2) entry = Turned(entry);
-      const NodeEntry from =
-          Split(entry, theirs + which + "_proj", usual + which + "_all");
+      const NodeEntry from = Split(entry, theirs + which + "_proj", usual + which + "_all");
       if (read && *read != from)
         throw Differs{DescribeNode(heads) + " has query, key and value of different arrays"};
       read = from;
@@ -160,48 +159,6 @@ class LlamaMatcher : private FormMatcher {
   LlamaForm form_;
   std::optional<double> base_, epsilon_, dropout_;
   std::optional<std::optional<int64_t>> sliding_window_;
-};
-
-// A value of a config.json, or its default in transformers.
-class ConfigReader {
- public:
-  explicit ConfigReader(const Json& json) : json_(json) {}
-
-  bool Has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
-  static double NumberIn(const Json& json, const char* key, double without) {
-    return json.contains(key) && json[key].is_number() ? json[key].get<double>() : without;
-  }
-  static std::string TextIn(const Json& json, const char* key, const std::string& without) {
-    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : without;
-  }
-  void Only(const char* key, double wanted) {
-    if (const double there = NumberIn(json_, key, wanted); there != wanted)
-      Add(format("{} is {:.9g}, and only {:.9g} is covered", key, there, wanted));
-  }
-  void Number(const char* key, double without, double own, const char* variable) {
-    const double there = NumberIn(json_, key, without);
-    if (std::abs(there - own) <= 1e-9 * std::abs(own)) return;
-    Add(format("{} is {:.9g}, and the net has {:.9g} (vars.{})", key, there, own, variable));
-  }
-  void Truth(const char* key, bool without, bool own, const std::string& why) {
-    const bool there = Has(key) && json_[key].is_boolean() ? json_[key].get<bool>() : without;
-    if (there != own) Add(format("{} is {}, {}", key, there, why));
-  }
-  // A text that must be this one.
-  void Text(const char* key, const std::string& wanted) {
-    if (!Has(key) || json_[key] == wanted) return;
-    Add(format("{} is {}, and only {} is covered", key, json_[key].dump(), wanted));
-  }
-  // What must be absent, or null.
-  void Absent(const char* key) {
-    if (Has(key)) Add(format("{} is {}, which is not covered", key, json_[key].dump()));
-  }
-  void Add(std::string difference) { differences_.push_back(std::move(difference)); }
-  std::vector<std::string> Take() { return std::move(differences_); }
-
- private:
-  const Json& json_;
-  std::vector<std::string> differences_;
 };
 
 }  // namespace
