@@ -20,7 +20,7 @@ const std::map<std::string_view, ExportFn>& ExportConverters() {
     std::map<std::string_view, ExportFn> all;
     for (const auto& family :
          {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(), ArrayExports(),
-          IndexExports(), SamplingExports(), BoxExports(), AnchorExports()}) {
+          IndexExports(), SamplingExports(), BoxExports(), AnchorExports(), RotationExports()}) {
       for (const ExportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

@@ -155,5 +155,6 @@ std::vector<ExportEntry> IndexExports();        // export_indices.cc
 std::vector<ExportEntry> SamplingExports();     // export_sampling.cc
 std::vector<ExportEntry> BoxExports();          // export_boxes.cc
 std::vector<ExportEntry> AnchorExports();       // export_anchors.cc
+std::vector<ExportEntry> RotationExports();     // export_rotations.cc
 
 }  // namespace mxtrain::onnx
