@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rotation of queries and keys: products with tables of cosines and sines for each place.
-#include <algorithm>
 #include <cmath>
 
 #include "mxtrain/base/error.h"
@@ -41,15 +40,15 @@ void RotaryEmbedding(ExportNode& node) {
   const std::string real = mixed(cosine, sine, "Sub"), imaginary = mixed(sine, cosine, "Add");
   std::string result;
   if (interleaved) {
-    TShape apart = TShape::OfRank(last + 2), joined = shape;
-    std::copy(shape.begin(), shape.end(), apart.begin());
-    apart[last] = pairs;
-    apart[last + 1] = 2;
+    TShape joined = shape;
     joined[last] = turned;
+    std::vector<int64_t> apart(shape.begin(), shape.end());
+    apart[static_cast<size_t>(last)] = pairs;
+    apart.push_back(2);
     const std::string both = node.Add(
         "Concat", {node.Unsqueeze(real, {last + 1}), node.Unsqueeze(imaginary, {last + 1})},
         {{"axis", int64_t{last + 1}}});
-    result = node.Reshape(both, apart, joined);
+    result = node.Reshape(both, TShape(apart), joined);
   } else {
     result = node.Add("Concat", {real, imaginary}, {{"axis", int64_t{last}}});
   }
