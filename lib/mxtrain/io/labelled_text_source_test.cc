@@ -144,6 +144,34 @@ TEST_CASE("other data is read as the training data was") {
         }).find("b.tsv:2: the label 'x' is not one of the 2 classes") != std::string::npos);
 }
 
+TEST_CASE("a text that is cut keeps the special tokens at its end") {
+  const TempDir dir;
+  const std::string tokenizer = PathOf(dir, "t.json", R"({"version": "1.0",
+    "added_tokens": [{"id": 0, "content": "[CLS]", "special": true}, {"id": 1, "content": "[SEP]", "special": true}],
+    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+                   "lowercase": true},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                 {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+      "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+      "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [0], "tokens": ["[CLS]"]},
+                         "[SEP]": {"id": "[SEP]", "ids": [1], "tokens": ["[SEP]"]}}},
+    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+              "vocab": {"[CLS]": 0, "[SEP]": 1, "[UNK]": 2, "a": 3, "b": 4, "##s": 5}}})");
+  const auto source = OpenTexts(PathOf(dir, "a.tsv", "label\ttext\nx\ta bs a\ny\tB\n"),
+                                {{"tokenizer_file", tokenizer}, {"special_tokens", "True"}});
+  CHECK(DataOf(*source, 0) == std::vector<float>{0, 3, 4, 1});
+  CHECK(DataOf(*source, 1) == std::vector<float>{0, 4, 1, 6});
+  CHECK(source->IsCut(0));
+  CHECK(!source->IsCut(1));
+  CHECK(source->num_tokens() == 7);
+  const auto other = OpenTexts(dir.path() + "/a.tsv", source->found());
+  CHECK(DataOf(*other, 1) == DataOf(*source, 1));
+  CHECK(ErrorOf(dir.path() + "/a.tsv", {{"special_tokens", "True"}})
+            .find("special_tokens = 'True' is for tokenizer_file") != std::string::npos);
+}
+
 TEST_CASE("the vocabulary is the most frequent words, equals by their bytes") {
   const TempDir dir;
   const std::string path = PathOf(dir, "a.tsv", "label\ttext\nx\tb a c c\ny\td a b c\n");

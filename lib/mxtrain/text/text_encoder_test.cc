@@ -87,6 +87,49 @@ TEST_CASE("an encoder is a text, from which the same one is made") {
   CHECK_THROWS_WITH(TextEncoder::FromText(wrong, "model"), "model: ngrams: 2 with 0 buckets");
 }
 
+constexpr const char* kFramingTokenizer = R"({"version": "1.0",
+    "added_tokens": [{"id": 0, "content": "[CLS]", "special": true}, {"id": 1, "content": "[SEP]", "special": true}],
+    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null,
+                   "lowercase": true},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                 {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+      "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+      "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [0], "tokens": ["[CLS]"]},
+                         "[SEP]": {"id": "[SEP]", "ids": [1], "tokens": ["[SEP]"]}}},
+    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+              "vocab": {"[CLS]": 0, "[SEP]": 1, "[UNK]": 2, "a": 3, "b": 4, "##s": 5}}})";
+
+TEST_CASE("special tokens are around a text, also around one that is cut") {
+  const TextEncoder encoder(TokenizerFromText(kFramingTokenizer, "t.json"),
+                            {.special_tokens = true});
+  CHECK(Encoded(encoder, "a bs") == Ids{0, 3, 4, 5, 1});
+  CHECK(Encoded(encoder, "") == Ids{0, 1});
+  CHECK(encoder.padding() == 6);
+  const auto cut = [&](const char* text, int64_t length) {
+    Ids ids = Encoded(encoder, text);
+    encoder.Cut(length, &ids);
+    return ids;
+  };
+  CHECK(cut("a bs", 5) == Ids{0, 3, 4, 5, 1});
+  CHECK(cut("a bs", 4) == Ids{0, 3, 4, 1});
+  CHECK(cut("a bs", 2) == Ids{0, 1});
+  CHECK(cut("a bs", 1) == Ids{1});
+  const TextEncoder again = TextEncoder::FromText(encoder.ToText(), "model");
+  CHECK(Encoded(again, "b") == Ids{0, 4, 1});
+  const TextEncoder bare(TokenizerFromText(kFramingTokenizer, "t.json"), {});
+  CHECK(Encoded(bare, "a bs") == Ids{3, 4, 5});
+  Ids ids = Encoded(bare, "a bs");
+  bare.Cut(2, &ids);
+  CHECK(ids == Ids{3, 4});
+  CHECK_THROWS_WITH(TextEncoder(MakeByteTokenizer(), {.special_tokens = true}),
+                    doctest::Contains("puts none around a text"));
+  CHECK_THROWS_WITH(TextEncoder(TokenizerFromText(kFramingTokenizer, "t.json"),
+                                {.ngrams = 2, .buckets = 9, .special_tokens = true}),
+                    "special_tokens = 'True' is not for ngrams = '2'");
+}
+
 TEST_CASE("other tokenizers keep the ends of lines") {
   const TextEncoder bytes(MakeByteTokenizer(), {});
   CHECK(Encoded(bytes, "a\n") == Ids{97, 10});
