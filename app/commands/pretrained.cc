@@ -15,6 +15,7 @@
 #include "app/config/net_onnx.h"
 #include "app/fetch/remote_file.h"
 #include "app/inference/bert_form.h"
+#include "app/inference/gpt2_form.h"
 #include "app/inference/llama_form.h"
 #include "app/report/output.h"
 #include "mxtrain/base/error.h"
@@ -224,16 +225,18 @@ Json ConfigBeside(const std::string& file, const std::string& called, console::C
 std::optional<std::vector<std::string>> DifferencesFrom(const Symbol& net,
                                                         const config::NetInput& input,
                                                         const Json& config) {
-  if (const auto form = inference::LlamaFormOf(net, input.name, input.shape[0])) {
+  if (const auto form = inference::LlamaFormOf(net, input.name, input.shape[0]))
     return form->DifferencesFrom(config);
-  }
   if (const auto form = inference::BertFormOf(net, input.name, input.shape[0]))
+    return form->DifferencesFrom(config);
+  if (const auto form = inference::Gpt2FormOf(net, input.name, input.shape[0]))
     return form->DifferencesFrom(config);
   return std::nullopt;
 }
 
 // Shapes of arrays do not tell how many heads there are, or how queries are turned: a net built
-// like Llama or BERT must be what the config.json beside its weights says.
+// like GPT-2, Llama or BERT must be what the config.json beside its weights says, unless it takes a
+// part of them.
 void RequireSameForm(const Loaded& loaded, const std::string& file, const std::string& called,
                      session::Session& session, console::Console& console, bool offline) {
   const Symbol& net = session.net().symbol;
@@ -249,8 +252,10 @@ void RequireSameForm(const Loaded& loaded, const std::string& file, const std::s
   if (config.is_null()) return;
   const std::vector<std::string> differences = *DifferencesFrom(net, inputs[0], config);
   if (differences.empty()) return;
-  Throw(ErrorKind::kConfig, "{} is of another net, as config.json beside it says: {}", called,
-        join(differences, "; "));
+  const std::string text = format("{} is of another net, as config.json beside it says: {}", called,
+                                  join(differences, "; "));
+  if (!session.config().train.weights.partial) Throw(ErrorKind::kConfig, "{}", text);
+  console.Message(LogLevel::kWarning, text);
 }
 
 // What was chosen in reading them.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "app/inference/form_matcher.h"
+#include "app/inference/published_config.h"
 
 namespace mxtrain::inference {
 namespace {
@@ -12,8 +13,8 @@ namespace {
 // Walks from the output to the input.
 class Gpt2Matcher : private FormMatcher {
  public:
-  Gpt2Matcher(const Model& model, const TShape& input)
-      : FormMatcher(model.symbol, model.info.inputs[0].name, input) {}
+  Gpt2Matcher(const Symbol& net, const std::string& input, int64_t length)
+      : FormMatcher(net, input, {1, length}) {}
 
   Gpt2Form Match() {
     const Node& output = Expect(Scores(), "FullyConnected", "the output");
@@ -186,17 +187,47 @@ Json Gpt2Form::ConfigJson(std::optional<text::TokenId> end_of_text) const {
   return json;
 }
 
-Expected<Gpt2Form, Refusal> Gpt2FormOf(const Model& model) {
-  const std::vector<InputInfo>& inputs = model.info.inputs;
-  if (inputs.size() != 1 || !inputs[0].shape.known() || inputs[0].shape.ndim() != 1)
-    return Refusal{"the net does not read a list of tokens"};
+std::vector<std::string> Gpt2Form::DifferencesFrom(const Json& config) const {
+  ConfigReader read(config);
+  if (const std::string type = ConfigReader::TextIn(config, "model_type", ""); type != "gpt2") {
+    read.Add(format("model_type is '{}', and only gpt2 is covered", type));
+    return read.Take();
+  }
+  const auto number = [](int64_t n) { return static_cast<double>(n); };
+  read.Number("vocab_size", 50257, number(vocabulary), "classes");
+  read.Number("n_positions", 1024, number(positions), "positions");
+  const double their_width = ConfigReader::NumberIn(config, "n_embd", 768);
+  read.Number("n_embd", 768, number(width), "width");
+  read.Number("n_layer", 12, number(layers), "units");
+  read.Number("n_head", 12, number(heads), "heads");
+  read.Number("n_inner", 4 * their_width, number(hidden), "width");
+  read.Number("layer_norm_epsilon", 1e-5, epsilon, "norm_eps");
+  const std::string act = ConfigReader::TextIn(config, "activation_function", "gelu_new");
+  const bool approximate = act == "gelu_new" || act == "gelu_pytorch_tanh" || act == "gelu_fast";
+  if (approximate != (gelu == "tanh") || (!approximate && act != "gelu"))
+    read.Add(format("activation_function is {}, and the net has gelu: {} (vars.gelu)", act, gelu));
+  read.Truth("scale_attn_weights", true, true, "and scores are scaled by 1 / sqrt(depth) alone");
+  read.Truth("scale_attn_by_inverse_layer_idx", false, false, "which is not covered");
+  read.Absent("quantization_config");
+  return read.Take();
+}
+
+Expected<Gpt2Form, Refusal> Gpt2FormOf(const Symbol& net, const std::string& input,
+                                       int64_t length) {
   try {
-    return Gpt2Matcher(model, {1, inputs[0].shape[0]}).Match();
+    return Gpt2Matcher(net, input, length).Match();
   } catch (const Differs& differs) {
     return Refusal{differs.why};
   } catch (const Error& error) {  // shapes that do not follow from the input's
     return Refusal{error.what()};
   }
+}
+
+Expected<Gpt2Form, Refusal> Gpt2FormOf(const Model& model) {
+  const std::vector<InputInfo>& inputs = model.info.inputs;
+  if (inputs.size() != 1 || !inputs[0].shape.known() || inputs[0].shape.ndim() != 1)
+    return Refusal{"the net does not read a list of tokens"};
+  return Gpt2FormOf(model.symbol, inputs[0].name, inputs[0].shape[0]);
 }
 
 }  // namespace mxtrain::inference

@@ -10,6 +10,7 @@
 #include "app/inference/published_arrays.h"
 #include "mxtrain/base/expected.h"
 #include "mxtrain/base/json.h"
+#include "mxtrain/symbol/symbol.h"
 #include "mxtrain/text/tokenizer.h"
 #include "mxtrain/train/model.h"
 
@@ -25,9 +26,13 @@ struct Gpt2Form {
 
   // What transformers reads as config.json.
   Json ConfigJson(std::optional<text::TokenId> end_of_text) const;
+  // As of LlamaForm.
+  std::vector<std::string> DifferencesFrom(const Json& config) const;
 };
 
 // A refusal names the first layer, from the output on, that GPT-2 has otherwise.
+// `input`: of the net; `length`: tokens of an example.
+Expected<Gpt2Form, Refusal> Gpt2FormOf(const Symbol& net, const std::string& input, int64_t length);
 Expected<Gpt2Form, Refusal> Gpt2FormOf(const Model& model);
 
 }  // namespace mxtrain::inference
