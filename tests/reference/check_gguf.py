@@ -8,8 +8,8 @@ Trains byte-level BPE and small nets (Llama's form with and without heads that s
 as float32, float16 and bfloat16. Fails where
 
   llama.cpp has other ids of a text than `mxtrain tokenize`;
-  of 24 tokens from each of several prompts, with the most probable token each time, one is another (of float32; of the others the first 4 are compared,
-  and a probability of the first token may be off by 0.02);
+  a text of 24 tokens after one of several prompts, with the most probable token each time, is another (in float32; in the other types its first eight
+  characters);
   an array that the package gguf reads is not that of the net, as `mxtrain export` writes it to a .safetensors file, rounded to the type.
 """
 import argparse
