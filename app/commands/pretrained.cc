@@ -243,8 +243,10 @@ void RequireSameForm(const Loaded& loaded, const std::string& file, const std::s
   const std::vector<config::NetInput>& inputs = session.net().inputs;
   if (inputs.size() != 1 || !inputs[0].shape.known() || inputs[0].shape.ndim() != 1) return;
   if (!DifferencesFrom(net, inputs[0], Json::object())) return;
+  const bool llama =
+      static_cast<bool>(inference::LlamaFormOf(net, inputs[0].name, inputs[0].shape[0]));
   for (const std::string& name : loaded.bare) {
-    if (name.ends_with("_proj.bias"))
+    if (llama && name.ends_with("_proj.bias"))
       Throw(ErrorKind::kConfig, "{} has biases of products, such as '{}', which are not covered",
             called, name);
   }

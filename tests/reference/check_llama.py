@@ -60,7 +60,7 @@ def random_net(sizes):
     more = {"rms_norm_eps": 1e-5, "max_position_embeddings": sizes["LENGTH"], "bos_token_id": 0, "eos_token_id": 0, **more}
     made = MistralForCausalLM(MistralConfig(**more)) if "sliding_window" in sizes else LlamaForCausalLM(LlamaConfig(**more))
     for name, parameter in made.named_parameters():
-        parameter.data.normal_(1 if "norm" in name else 0, 0.15)
+        parameter.data.normal_(1 if "norm" in name else 0, 0.1)
     return made.eval()
 
 
