@@ -8,7 +8,7 @@ expect 0 train points.yaml --out run
 expect 2 export run model.safetensors --float16
 says "--with-preprocessing, --fold-batch-norm and --float16 are for FILE.onnx"
 expect 2 export run model.pt
-says "use FILE.onnx, FILE.safetensors, or PREFIX@N for MXNet's files"
+says "use FILE.onnx, FILE.safetensors, FILE.gguf, or PREFIX@N for MXNet's files"
 
 # A build without libonnx-dev says so, and does nothing else.
 "$program" import "$work" >/dev/null 2>stderr
