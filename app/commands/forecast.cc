@@ -53,7 +53,9 @@ TimeForecast ForecastTime(session::Session& session) {
 }
 
 DiskForecast ForecastDisk(const session::Session& session, const session::ExternalBytes& outer) {
-  return {outer.parameters + outer.auxiliaries + outer.optimizer + outer.averages,
+  const bool all = session.net().lora.empty();
+  return {(all ? outer.parameters : outer.gradients) + outer.auxiliaries + outer.optimizer +
+              outer.averages,
           session.config().train.save.keep + 4};
 }
 

@@ -159,6 +159,16 @@ void WarnIfOtherwise(const std::vector<std::string>& arrays, const std::string& 
           called, nearest, join(fewest, ", ")));
 }
 
+// That the arrays were read from, by these rules.
+BaseFile BaseOf(const std::string& file, const config::WeightsConfig& weights) {
+  BaseFile base;
+  base.file = std::filesystem::absolute(FollowLink(file)).lexically_normal().string();
+  if (config::IsAddress(weights.file)) base.address = config::SplitPin(weights.file).file;
+  base.state = weights.state;
+  base.rules = ReadMap(weights.map).rules();
+  return base;
+}
+
 struct Loaded {
   std::map<std::string, NDArray> arrays;       // by their names in the net
   std::vector<std::string> bare;               // names in the file, without what a wrapper adds
@@ -418,7 +428,8 @@ std::string TakePretrained(session::Session& session, Trainer* trainer, console:
     SayHowRead(loaded, name, console);
     RequireSameForm(loaded, file, name, session, console, offline);
   }
-  WeightsAccount account = trainer->Begin(loaded.arrays);
+  WeightsAccount account =
+      trainer->Begin(loaded.arrays, is_onnx ? BaseFile() : BaseOf(file, weights));
   for (std::string& unused : account.unused) {
     if (const auto found = loaded.in_file.find(unused); found != loaded.in_file.end())
       unused = found->second;

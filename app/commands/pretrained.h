@@ -37,4 +37,10 @@ WeightsGap GapOf(const WeightsAccount& account, const std::vector<std::string>& 
 std::string TakePretrained(session::Session& session, Trainer* trainer, console::Console& console,
                            bool offline = false);
 
+// Before Resume: what a run with train.lora does not keep in its checkpoints.
+inline void TakeBase(session::Session& session, Trainer* trainer, console::Console& console,
+                     bool offline = false) {
+  if (!session.net().lora.empty()) TakePretrained(session, trainer, console, offline);
+}
+
 }  // namespace mxtrain::commands

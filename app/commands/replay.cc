@@ -210,6 +210,7 @@ NonFinite Replay(const std::string& bundle, const CommonFlags& flags, console::C
   Watch watch;
   Trainer trainer(session.runtime(), options, *train, val.get());
   if (resumes) {
+    TakeBase(session, &trainer, console, /*offline=*/true);
     const Checkpoint last = LoadCheckpoint(session.runtime(), checkpoint);
     // A step that follows the last one of a run is of its extension.
     trainer.Resume(last, /*extend=*/last.state.all_steps_made());

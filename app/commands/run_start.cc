@@ -164,6 +164,7 @@ void RunStart::TakeValues(session::Session& session, Trainer* trainer,
   if (!flags_.resume_from.empty()) {
     const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), flags_.resume_from);
     TellDifferences(session, checkpoint.model.config, console);
+    TakeBase(session, trainer, console);
     trainer->Resume(checkpoint, flags_.extend);
   } else if (!flags_.resume) {
     TakePretrained(session, trainer, console);
@@ -228,6 +229,7 @@ void RunStart::Resume(session::Session& session, const std::string& run, Trainer
                     format("{} has made {} of {} steps; continuing it before it is extended", run,
                            state.step, state.total_steps));
   }
+  TakeBase(session, trainer, console);
   trainer->Resume(checkpoint, flags_.extend && !unfinished);
   // If `last` is damaged, a temporary file may be the only checkpoint: keep it until the next
   // save.

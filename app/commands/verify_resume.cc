@@ -129,6 +129,7 @@ class VerifyResume final : public Command {
     if (from.empty()) {
       TakePretrained(session, &trainer, console);
     } else {
+      TakeBase(session, &trainer, console);
       trainer.Resume(LoadCheckpoint(session.runtime(), from));
     }
     KeepStep listener(keep.empty() ? -1 : stop, keep);

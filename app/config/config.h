@@ -195,6 +195,13 @@ struct FreezeConfig {
   bool global_stats = false;
 };
 
+// Low-rank factors that learn instead of the weights of some layers; no layers: off.
+struct LoraConfig {
+  std::vector<std::string> layers, whole;  // patterns of names of layers, of parameters
+  int64_t rank = 0;
+  double alpha = 0, dropout = 0;
+};
+
 struct TrainConfig {
   int64_t epochs = 0;
   int64_t max_steps = 0;  // 0: no limit
@@ -206,6 +213,7 @@ struct TrainConfig {
   PatternNumbers lr_mult;
   double lr_decay = 1;
   FreezeConfig freeze;
+  LoraConfig lora;
   EmaConfig ema;
   MixConfig mixup, cutmix;
   MosaicConfig mosaic;

@@ -26,6 +26,7 @@
 #include "app/config/config.h"
 #include "app/config/diagnostic.h"
 #include "mxtrain/symbol/symbol.h"
+#include "mxtrain/train/lora.h"
 
 namespace mxtrain::config {
 
@@ -46,6 +47,9 @@ struct Net {
   std::map<std::string, Origin, std::less<>> origins;  // by node name
   // Of the layers' parameters that are texts and look like numbers.
   std::vector<Place> texts;
+  // With train.lora, once its factors are in `symbol`: their names, and the net without them.
+  std::vector<LoraFactors> lora;
+  Symbol without_factors;
 };
 
 // The value of a name that is neither in `vars` nor a parameter: "classes", the number of classes

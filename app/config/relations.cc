@@ -157,6 +157,24 @@ void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// What LoRA does not train comes from a file, and nothing else says what learns.
+void CheckLora(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const TrainConfig& train = loaded.config.train;
+  if (train.lora.layers.empty()) return;
+  if (train.weights.file.empty()) {
+    diagnostics->Error(loaded.PlaceOf("train.lora.layers"),
+                       "train.lora needs train.weights.file, the net that it adapts",
+                       "checkpoints hold what was added to it");
+  }
+  for (const char* key : {"layers", "except", "epochs"}) {
+    const std::string path = format("train.freeze.{}", key);
+    if (const Place place = loaded.PlaceOf(path))
+      diagnostics->Error(place,
+                         format("{} does not go with train.lora, which freezes the net", path),
+                         "remove it; train.lora.whole names parameters that learn all the same");
+  }
+}
+
 // Without training steps, the model must come from a file.
 void CheckEpochs(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
@@ -196,6 +214,7 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckTransforms(loaded.config.data.train.transforms, bits, diagnostics);
   CheckTransforms(loaded.config.data.val.transforms, bits, diagnostics);
   CheckEpochs(loaded, diagnostics);
+  CheckLora(loaded, diagnostics);
   if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
     diagnostics->Error(place_of("train.early_stop.min_delta"),
                        "train.early_stop.min_delta needs train.early_stop.patience",

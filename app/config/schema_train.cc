@@ -138,6 +138,40 @@ Section<FreezeConfig> FreezeSection() {
   return s;
 }
 
+Section<LoraConfig> LoraSection() {
+  Section<LoraConfig> s;
+  s.Add("layers", &LoraConfig::layers)
+      .Required()
+      .Help(
+          "name patterns of FullyConnected and Convolution layers: each gets a product of two "
+          "small "
+          "matrices added to its weight, which learn; everything else is frozen, with batch norms "
+          "that use their stored statistics, and stays in the file of train.weights")
+      .Also({"target_modules", "targets", "modules"});
+  s.Add("rank", &LoraConfig::rank)
+      .Default(8)
+      .Range(1, 1 << 16)
+      .Help("rows of the first matrix, columns of the second")
+      .Also({"r", "lora_r", "lora_rank", "dim"});
+  s.Add("alpha", &LoraConfig::alpha)
+      .Default(16)
+      .Range(0)
+      .Help("the product is multiplied by alpha / rank")
+      .Also({"lora_alpha"});
+  s.Add("dropout", &LoraConfig::dropout)
+      .Default(0)
+      .Range(0, 0.99)
+      .Help("fraction of the layer's inputs that the first matrix does not see, in training")
+      .Also({"lora_dropout", "p"});
+  s.Add("whole", &LoraConfig::whole)
+      .Default({})
+      .Help(
+          "name patterns of parameters that learn themselves, and are in checkpoints: those of a "
+          "new head")
+      .Also({"modules_to_save", "also", "full"});
+  return s;
+}
+
 // How parameters are updated, and which.
 void AddUpdates(Section<TrainConfig>& s) {
   using C = TrainConfig;
@@ -167,6 +201,8 @@ void AddUpdates(Section<TrainConfig>& s) {
       .Also({"layer_decay", "layerwise_lr_decay", "llrd", "discriminative_lr"});
   s.Below("freeze", &C::freeze, FreezeSection(), "parameters that do not learn", false, "layers",
           {"frozen", "freeze_layers", "frozen_stages", "stopbackward"});
+  s.Below("lora", &C::lora, LoraSection(), "low-rank adaptation of the net of train.weights", false,
+          "layers", {"peft", "adapter", "adapters", "lora_config"});
   s.Below("ema", &C::ema, EmaSection(), "exponential moving average of the weights", false,
           "decay");
 }

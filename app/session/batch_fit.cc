@@ -38,18 +38,20 @@ std::map<Context, ExternalBytes> BytesOutsideArenas(const executor::ExecGraph& g
       bytes.inputs += node.specs[0].Bytes();
     } else {
       bytes.parameters += node.specs[0].Bytes();
-      bytes.optimizer += states.of_optimizer * node.specs[0].Bytes();
     }
   }
   for (const int id : graph.auxiliaries)
     devices[node_of(id).ctx].auxiliaries += node_of(id).specs[0].Bytes();
   for (const NodeEntry& e : graph.gradients) {
-    if (e) devices[node_of(e.node).ctx].gradients += graph.spec(e).Bytes();
+    if (!e) continue;
+    ExternalBytes& bytes = devices[node_of(e.node).ctx];
+    bytes.gradients += graph.spec(e).Bytes();
+    bytes.optimizer += states.of_optimizer * graph.spec(e).Bytes();  // of what learns
   }
   for (const NodeEntry& e : graph.heads)
     devices[node_of(e.node).ctx].outputs += graph.spec(e).Bytes();
   for (auto& [device, bytes] : devices) {
-    if (states.averages) bytes.averages = bytes.parameters + bytes.auxiliaries;
+    if (states.averages) bytes.averages = bytes.gradients + bytes.auxiliaries;
   }
   return devices;
 }

@@ -63,10 +63,23 @@ void CheckNetShapes(const SessionView& session) {
   config::CheckNetShapes(session.net, batch_size, config.net.place, &session.diagnostics);
 }
 
+// Reports layers that cannot have them.
+static void AddLoraFactors(const SessionView& session, std::vector<std::string>* parameters) {
+  try {
+    for (const LoraFactors& names :
+         LoraFactorsOf(session.net.symbol, LoraOf(session.config().train)))
+      parameters->insert(parameters->end(), {names.a, names.b});
+  } catch (const Error& e) {
+    session.diagnostics.Error(session.loaded.PlaceOf("train.lora.layers"),
+                              format("train.lora.layers: {}", e.what()));
+  }
+}
+
 void CheckPatterns(const SessionView& session) {
   const config::Net& net = session.net;
   const config::TrainConfig& train = session.config().train;
-  const std::vector<std::string> parameters = config::ParametersOf(net);
+  std::vector<std::string> parameters = config::ParametersOf(net);
+  AddLoraFactors(session, &parameters);
   const auto check = [&](const std::string& key, const std::string& pattern) {
     try {
       RequireMatch(pattern, parameters, "parameter");
@@ -78,8 +91,10 @@ void CheckPatterns(const SessionView& session) {
   for (const auto& [pattern, factor] : train.lr_mult) check("lr_mult", pattern);
   for (const std::string& pattern : train.freeze.layers) check("freeze.layers", pattern);
   for (const std::string& pattern : train.freeze.except) check("freeze.except", pattern);
+  for (const std::string& pattern : train.lora.whole) check("lora.whole", pattern);
   for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
-  const bool freezes = !train.freeze.layers.empty() || !train.freeze.except.empty();
+  const bool freezes =
+      !train.freeze.layers.empty() || !train.freeze.except.empty() || !train.lora.layers.empty();
   const char* without = freezes                     ? nullptr
                         : train.freeze.global_stats ? "global_stats"
                         : train.freeze.epochs > 0   ? "epochs"

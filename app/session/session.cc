@@ -148,6 +148,11 @@ void Session::BuildNet(int64_t resumed_batch) {
   WarnOfUnreported(view());
   diagnostics_.ThrowIfErrors();
   net_.symbol = WithWeightsOfClasses(view(), runtime_->operators(), sets_);
+  if (const LoraOptions lora = LoraOf(config().train); !lora.layers.empty()) {
+    net_.lora = LoraFactorsOf(net_.symbol, lora);
+    net_.without_factors = net_.symbol;
+    net_.symbol = WithLora(runtime_->operators(), net_.symbol, lora);
+  }
   for (const config::Diagnostic& d : diagnostics_.TakeWarnings())
     log_.Write(LogLevel::kWarning, config::RenderForLog(d, diagnostics_.sources()));
   if (config().data.batch_size == 0) ChooseBatch(resumed_batch);
@@ -252,6 +257,7 @@ TrainOptions Session::MakeTrainOptions() const {
   }
   o.modes.group2ctx = places_;
   o.model.class_names = class_names();
+  if (!net_.lora.empty()) o.model.lora = LoraInfo{net_.lora, LoraOf(config().train).scale(), {}};
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
   o.model.pipeline =
       PipelineSpec{sets_.ConfigOf(validates).source,
@@ -319,9 +325,8 @@ std::optional<FeatureCut> Session::Features() const {
   const OperatorRegistry& operators = runtime_->operators();
   try {
     CheckFeatureOptions(OptionsOfBinding());
-    const Symbol net = train.freeze.global_stats
-                           ? WithFixedStatistics(operators, net_.symbol, lr_mult)
-                           : net_.symbol;
+    const Symbol net =
+        FixesStatistics(train) ? WithFixedStatistics(operators, net_.symbol, lr_mult) : net_.symbol;
     const int64_t batch = std::max(config().data.batch_size, 1);  // 0: not chosen yet
     return CutAtFeatures(operators, net, config::BatchShapes(net_, batch), inputs, labels, lr_mult);
   } catch (const Error& e) {
@@ -340,7 +345,7 @@ Symbol Session::TrainedNet() const {
   const std::optional<FeatureCut> cut = CutOfTraining();
   if (cut) return cut->head;
   const config::TrainConfig& train = config().train;
-  return train.freeze.global_stats && train.freeze.epochs == 0
+  return FixesStatistics(train) && train.freeze.epochs == 0
              ? WithFixedStatistics(runtime_->operators(), net_.symbol, LrPatternsOf(train, net_))
              : net_.symbol;
 }

@@ -44,14 +44,31 @@ std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train) {
   return specs;
 }
 
+LoraOptions LoraOf(const config::TrainConfig& train) {
+  const config::LoraConfig& lora = train.lora;
+  return {lora.layers, lora.rank, lora.alpha, lora.dropout};
+}
+
+bool FixesStatistics(const config::TrainConfig& train) {
+  return train.freeze.global_stats || !train.lora.layers.empty();
+}
+
 std::vector<std::string> FrozenOf(const config::TrainConfig& train, const config::Net& net) {
   const config::FreezeConfig& freeze = train.freeze;
-  if (freeze.layers.empty() && freeze.except.empty()) return {};
   const auto is_of = [](const std::vector<std::string>& patterns, const std::string& name) {
     return std::any_of(patterns.begin(), patterns.end(),
                        [&](const std::string& pattern) { return GlobMatches(pattern, name); });
   };
   std::vector<std::string> frozen;
+  if (!train.lora.layers.empty()) {
+    std::set<std::string> factors;
+    for (const LoraFactors& names : net.lora) factors.insert({names.a, names.b});
+    for (const std::string& name : config::ParametersOf(net)) {
+      if (!factors.contains(name) && !is_of(train.lora.whole, name)) frozen.push_back(name);
+    }
+    return frozen;
+  }
+  if (freeze.layers.empty() && freeze.except.empty()) return {};
   for (const std::string& name : config::ParametersOf(net)) {
     if ((freeze.layers.empty() || is_of(freeze.layers, name)) && !is_of(freeze.except, name))
       frozen.push_back(name);
@@ -116,7 +133,8 @@ TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net&
   TrainOptions o;
   static_cast<BindOptions&>(o) = BindOptionsOf(train, net, devices, deterministic);
   o.symbol = net.symbol;
-  o.freeze = {FrozenOf(train, net), train.freeze.epochs, train.freeze.global_stats};
+  o.without_factors = net.without_factors;
+  o.freeze = {FrozenOf(train, net), train.freeze.epochs, FixesStatistics(train)};
   o.epochs = train.epochs;
   o.max_steps = train.max_steps;
   o.optimizer = {train.optimizer.name, train.optimizer.params};

@@ -18,8 +18,14 @@ std::vector<MetricSpec> MetricsOf(const config::TrainConfig& train);
 // The parameters of a net in the steps of train.lr_decay (train/layer_groups.h).
 std::vector<LayerGroup> LayerGroupsOf(const config::Net& net);
 
-// The names of the parameters that train.freeze freezes, in the whole run or in its first epochs.
+// train.lora; without layers if there is none.
+LoraOptions LoraOf(const config::TrainConfig& train);
+// The names of the parameters that train.freeze freezes, in the whole run or in its first epochs,
+// or train.lora.
 std::vector<std::string> FrozenOf(const config::TrainConfig& train, const config::Net& net);
+
+// Whether batch norms that are frozen use their stored statistics.
+bool FixesStatistics(const config::TrainConfig& train);
 
 // Those of train.lr_mult; with train.lr_decay each parameter by its name; then those that are
 // frozen in the whole run, which take precedence.

@@ -203,12 +203,20 @@ WeightsAccount BoundNet::Take(const std::map<std::string, NDArray>& weights) {
 
 void BoundNet::Restore(const Checkpoint& checkpoint) {
   for (const auto& executor : executors_) {
-    RestoreArrays(checkpoint.args, "parameter", executor->args());
+    RestoreArrays(checkpoint.args, "parameter", SavedArgs(*executor));
     RestoreArrays(checkpoint.auxs, "auxiliary state", executor->auxs());
     executor->set_random_step(checkpoint.state.random_step);
   }
-  RestoreArrays(checkpoint.args, "parameter", net_.args);
+  if (!options_.model.lora) RestoreArrays(checkpoint.args, "parameter", net_.args);
   RestoreArrays(checkpoint.auxs, "auxiliary state", net_.auxs);
+}
+
+// Those that checkpoints hold.
+std::map<std::string, NDArray> BoundNet::SavedArgs(const Executor& executor) const {
+  Arrays args = executor.args();
+  if (options_.model.lora)
+    std::erase_if(args, [&](const auto& one) { return !executor.grads().contains(one.first); });
+  return args;
 }
 
 }  // namespace mxtrain

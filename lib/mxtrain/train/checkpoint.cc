@@ -55,6 +55,42 @@ Json ToJson(const LossScaleState& s) {
           {"at_lowest", s.at_lowest}};
 }
 
+Json ToJson(const LoraInfo& lora) {
+  Json factors = Json::array(), map = Json::array();
+  for (const LoraFactors& names : lora.factors) factors.push_back({names.weight, names.a, names.b});
+  for (const NameMap::Rule& rule : lora.base.rules) {
+    map.push_back({{"pattern", rule.pattern}, {"transpose", rule.transpose}});
+    if (rule.replacement) map.back()["replacement"] = *rule.replacement;
+  }
+  return {{"scale", lora.scale},
+          {"factors", factors},
+          {"base",
+           {{"file", lora.base.file},
+            {"address", lora.base.address},
+            {"state", lora.base.state},
+            {"map", map},
+            {"checksum", lora.base.checksum}}}};
+}
+
+LoraInfo LoraFromJson(const FileJson& j) {
+  LoraInfo lora;
+  lora.scale = j.at("scale").get<double>();
+  for (const FileJson& names : j.at("factors"))
+    lora.factors.push_back({names.at(0), names.at(1), names.at(2)});
+  const FileJson& base = j.at("base");
+  lora.base.file = base.at("file");
+  lora.base.address = base.at("address");
+  lora.base.state = base.at("state");
+  lora.base.checksum = base.at("checksum");
+  for (const FileJson& rule : base.at("map")) {
+    NameMap::Rule& read = lora.base.rules.emplace_back();
+    read.pattern = rule.at("pattern");
+    read.transpose = rule.at("transpose").get<bool>();
+    if (rule.contains("replacement")) read.replacement = rule.at("replacement").get<std::string>();
+  }
+  return lora;
+}
+
 Json HeaderOf(const Checkpoint& c) {
   const ModelInfo& m = c.model;
   const TrainState& s = c.state;
@@ -75,7 +111,8 @@ Json HeaderOf(const Checkpoint& c) {
             {"train_data", m.train_data},
             {"val_data", m.val_data},
             {"batch_size", m.batch_size},
-            {"kernel_choices", m.kernel_choices}}},
+            {"kernel_choices", m.kernel_choices},
+            {"lora", m.lora ? ToJson(*m.lora) : Json()}}},
           {"state",
            {{"step", s.step},
             {"epoch", s.epoch},
@@ -175,6 +212,8 @@ ModelInfo ModelFromJson(const FileJson& m) {
   model.val_data = m.value("val_data", "");
   model.batch_size = CountFromJson(m, "batch_size", kMostBatch);
   model.kernel_choices = m.value("kernel_choices", KernelChoices::Table());
+  if (const FileJson lora = m.value("lora", FileJson()); !lora.is_null())
+    model.lora = LoraFromJson(lora);
   return model;
 }
 

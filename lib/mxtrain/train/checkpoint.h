@@ -17,6 +17,7 @@
 #include "mxtrain/kvstore/loss_scale.h"
 #include "mxtrain/ndarray/ndarray.h"
 #include "mxtrain/symbol/symbol.h"
+#include "mxtrain/train/lora.h"
 
 namespace mxtrain {
 
@@ -38,6 +39,9 @@ struct ModelInfo {
   std::string train_data, val_data;  // fingerprints (io/fingerprint.h); empty: unknown
   int64_t batch_size = 0;
   KernelChoices::Table kernel_choices;  // measured for the run
+  // Of a checkpoint that holds only what was added to a base (train/lora.h); its symbol is without
+  // the factors.
+  std::optional<LoraInfo> lora;
 };
 
 // The best value of a metric so far, and the epoch (from 1) that had it: of epochs with the same

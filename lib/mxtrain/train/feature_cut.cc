@@ -2,11 +2,12 @@
 #include "mxtrain/train/feature_cut.h"
 
 #include <algorithm>
-#include <functional>
+#include <span>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/operator/param_of.h"
+#include "mxtrain/train/internal/rebuilding.h"
 
 namespace mxtrain {
 namespace {
@@ -37,69 +38,6 @@ bool DrawsRandomNumbers(const Node& node, const std::vector<TShape>& in) {
   return std::any_of(requests.begin(), requests.end(), [](const ResourceRequest& request) {
     return request.type == ResourceRequest::kRandom;
   });
-}
-
-// Builds the nodes that `heads` need again, with other entries or parameters in places.
-class Rebuilding {
- public:
-  using Parameters = std::function<Kwargs(const Node&)>;
-  // `given`: what stands for an entry of the graph.
-  Rebuilding(const OperatorRegistry& operators, const Graph& graph,
-             std::map<NodeEntry, Symbol> given, Parameters parameters)
-      : operators_(operators),
-        graph_(graph),
-        given_(std::move(given)),
-        parameters_(std::move(parameters)) {}
-
-  Symbol Of(const std::vector<NodeEntry>& heads) {
-    const std::vector<bool> needed = Needed(heads);
-    built_.assign(graph_.nodes.size(), Symbol());
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (needed[i]) built_[i] = Build(graph_.nodes[i]);
-    }
-    std::vector<Symbol> outputs;
-    for (const NodeEntry& head : heads) outputs.push_back(At(head));
-    return outputs.size() == 1 ? outputs[0] : Symbol::Group(outputs);
-  }
-
- private:
-  std::vector<bool> Needed(const std::vector<NodeEntry>& heads) const {
-    std::vector<bool> needed(graph_.nodes.size());
-    const auto need = [&](const NodeEntry& entry) {
-      if (!given_.contains(entry)) needed[static_cast<size_t>(entry.node)] = true;
-    };
-    std::for_each(heads.begin(), heads.end(), need);
-    for (size_t i = graph_.nodes.size(); i-- > 0;) {
-      if (!needed[i]) continue;
-      std::for_each(graph_.nodes[i].inputs.begin(), graph_.nodes[i].inputs.end(), need);
-    }
-    return needed;
-  }
-
-  Symbol Build(const Node& node) const {
-    if (node.is_variable()) return Symbol::Variable(node.name, node.attrs, node.where);
-    std::vector<Symbol> inputs;
-    for (const NodeEntry& input : node.inputs) inputs.push_back(At(input));
-    return Symbol::Create(operators_, node.op->TypeString(), node.name, parameters_(node), inputs,
-                          {}, node.attrs, node.where);
-  }
-
-  Symbol At(const NodeEntry& entry) const {
-    const auto given = given_.find(entry);
-    if (given != given_.end()) return given->second;
-    const Symbol& node = built_[static_cast<size_t>(entry.node)];
-    return node.NumOutputs() == 1 && entry.index == 0 ? node : node[entry.index];
-  }
-
-  const OperatorRegistry& operators_;
-  const Graph& graph_;
-  const std::map<NodeEntry, Symbol> given_;
-  const Parameters parameters_;
-  std::vector<Symbol> built_;
-};
-
-Kwargs SameParameters(const Node& node) {
-  return node.op->GetParams();
 }
 
 // What is known of the outputs of each node.
@@ -209,22 +147,22 @@ class Cutter {
 Symbol WithFixedStatistics(const OperatorRegistry& operators, const Symbol& net,
                            const LrPatterns& lr_mult) {
   const Graph& graph = net.graph();
-  const auto parameters = [&](const Node& node) {
+  const auto build = [&](const Node& node, std::span<const Symbol> inputs) {
     Kwargs kwargs = node.op->GetParams();
-    if (!UsesStatisticsOfBatch(node)) return kwargs;
+    if (!UsesStatisticsOfBatch(node)) return Rebuilding::Create(operators, node, kwargs, inputs);
     const auto is_frozen = [&](size_t input) {
       const Node& variable = graph.nodes[static_cast<size_t>(node.inputs[input].node)];
       return variable.is_variable() && IsFrozen(variable, lr_mult);
     };
     constexpr size_t kGamma = 1, kBeta = 2;
     const bool has_gamma = !IsTrue(ParamOf(*node.op, "fix_gamma"));
-    if (!is_frozen(kBeta) || (has_gamma && !is_frozen(kGamma))) return kwargs;
+    const bool learns = !is_frozen(kBeta) || (has_gamma && !is_frozen(kGamma));
     for (auto& [name, value] : kwargs) {
-      if (name == "use_global_stats") value = params::Print(true);
+      if (name == "use_global_stats" && !learns) value = params::Print(true);
     }
-    return kwargs;
+    return Rebuilding::Create(operators, node, kwargs, inputs);
   };
-  return Rebuilding(operators, graph, {}, parameters).Of(graph.heads);
+  return Rebuilding(graph, {}, build).Of(graph.heads);
 }
 
 int64_t FeatureCut::Numbers() const {
@@ -297,9 +235,12 @@ FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
     cutter.RequireFloat32(entry);
     given[entry] = Symbol::Variable(cut.names.back());
   }
-  cut.trunk = Rebuilding(operators, graph, {}, SameParameters).Of(entries);
+  const auto same = [&](const Node& node, std::span<const Symbol> of_inputs) {
+    return Rebuilding::Create(operators, node, node.op->GetParams(), of_inputs);
+  };
+  cut.trunk = Rebuilding(graph, {}, same).Of(entries);
   cut.shapes = FeatureShapes(cut.trunk, shapes);
-  cut.head = Rebuilding(operators, graph, given, SameParameters).Of(graph.heads);
+  cut.head = Rebuilding(graph, given, same).Of(graph.heads);
   for (const Node& node : cut.trunk.graph().nodes) {
     if (!node.op) continue;
     ++cut.layers;

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 Model FromCheckpoint(Runtime& runtime, const std::string& file) {
   Checkpoint c = LoadCheckpoint(runtime, file);
+  MergeLora(runtime, file, &c);
   Model model;
   model.file = file;
   model.symbol = Symbol::FromJson(runtime.operators(), c.model.symbol_json);

@@ -63,7 +63,8 @@ int RanksOf(const TrainOptions& options) {
 TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIter* val) {
   CheckWorkers(options, train);
   CheckPlacement(options);
-  options.model.symbol_json = options.symbol.ToJson();
+  options.model.symbol_json =
+      (options.model.lora ? options.without_factors : options.symbol).ToJson();
   // A model's inputs are those that it was evaluated on.
   options.model.inputs = PerExample((val ? *val : train).provide_data());
   options.model.labels = PerExample(train.provide_label());
@@ -232,6 +233,50 @@ void Trainer::Impl::CompareData(bool validates, const std::string& then, const s
   extend && !validates ? log.Info("{}", text) : log.Warning("{}", text);
 }
 
+WeightsAccount Trainer::Impl::Begin(const std::map<std::string, NDArray>& weights,
+                                    const BaseFile& file) {
+  WeightsAccount account = net->Take(weights);
+  if (!options.model.lora || account.taken.empty()) return account;
+  const std::map<std::string, NDArray>& learned = net->first().grads();
+  std::vector<std::string> base;
+  for (const auto& [name, array] : net->args()) {
+    if (!learned.contains(name)) base.push_back(name);
+  }
+  std::vector<std::string> missing;
+  for (const WeightsAccount::Reset& reset : account.reset) {
+    if (std::ranges::binary_search(base, reset.name)) missing.push_back(reset.name);
+  }
+  if (!missing.empty()) {
+    Throw(ErrorKind::kConfig,
+          "LoRA keeps what it does not train in the file of the base, but {} lacks {} of these "
+          "arrays, or has them in another shape ({}); train them too (train.lora.whole)",
+          file.file, missing.size(), FirstOf(missing, 3));
+  }
+  for (const LoraFactors& names : options.model.lora->factors) {
+    std::erase_if(account.reset, [&](const WeightsAccount::Reset& reset) {
+      return reset.name == names.a || reset.name == names.b;
+    });
+  }
+  options.model.lora->base = file;
+  options.model.lora->base.checksum = BaseChecksum(weights, base);
+  return account;
+}
+
+void Trainer::Impl::RequireSameBase(const ModelInfo& before) const {
+  const std::optional<LoraInfo>& now = options.model.lora;
+  if (before.lora.has_value() != now.has_value()) {
+    Throw(ErrorKind::kConfig,
+          "the checkpoint was made {} train.lora, this run is {} it; start a new run with "
+          "train.weights",
+          before.lora ? "with" : "without", now ? "with" : "without");
+  }
+  if (!now || now->base.checksum == before.lora->base.checksum) return;
+  Throw(ErrorKind::kConfig,
+        "the checkpoint holds what LoRA added to {}; the weights of {} are others (checksum {} "
+        "then, {} now)",
+        before.lora->base.file, now->base.file, before.lora->base.checksum, now->base.checksum);
+}
+
 void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   const TrainState& state = checkpoint.state;
   ResourceManager& resources = runtime.resources();
@@ -241,6 +286,7 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
           state.seed, resources.seed(), state.seed);
   }
   CheckClasses(checkpoint.model.class_names, options.model.class_names);
+  RequireSameBase(checkpoint.model);
   const bool was_frozen = state.unfrozen_step == 0;
   if (options.freeze.Unfreezes() && state.epoch >= options.freeze.epochs)
     Bind(/*frozen=*/false, was_frozen ? state.step : state.unfrozen_step);
@@ -314,6 +360,9 @@ Checkpoint Trainer::Impl::Snapshot(ParameterUpdates::OfRanks of_ranks) const {
   c.state.metric_states = scores.metrics().SaveState();
   c.state.loss_state = scores.loss().SaveState();
   c.args = net->args();
+  if (c.model.lora)
+    std::erase_if(c.args,
+                  [&](const auto& one) { return !net->first().grads().contains(one.first); });
   c.auxs = net->auxs();
   c.optimizer = std::move(of_ranks.states);
   c.residuals = std::move(of_ranks.residuals);
@@ -338,8 +387,8 @@ std::map<std::string, NDArray> Trainer::Arrays() const {
 void Trainer::Resume(const Checkpoint& checkpoint, bool extend) {
   impl_->Resume(checkpoint, extend);
 }
-WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights) {
-  return impl_->net->Take(weights);
+WeightsAccount Trainer::Begin(const std::map<std::string, NDArray>& weights, const BaseFile& file) {
+  return impl_->Begin(weights, file);
 }
 TrainResult Trainer::Run(TrainListener& listener, std::atomic<int>* stop) {
   return impl_->Run(listener, stop);

@@ -78,8 +78,10 @@ struct FeatureOptions {
 struct TrainOptions : BindOptions {
   Symbol symbol;
   // Stored in checkpoints; symbol_json, inputs, labels and batch_size are set by the trainer.
-  // kernel_choices, from the resumed checkpoint, take effect before binding.
+  // kernel_choices, from the resumed checkpoint, take effect before binding. With model.lora
+  // `symbol` has the factors, all that learns is in checkpoints, and the rest comes from Begin.
   ModelInfo model;
+  Symbol without_factors;  // with model.lora: the net of the model
   // Chooses among a library's kernels by measuring, if the backend has choices; not with
   // modes.deterministic.
   bool measure_kernels = true;
@@ -171,11 +173,12 @@ class MXTRAIN_API Trainer {
   // Before Run: continues from the checkpoint. Positions inside an epoch are counted in examples,
   // so a new batch size must divide them. `extend`: the run was finished and continues for as many
   // epochs and steps again, with a new schedule. Throws kConfig if its arrays do not match the net
-  // or the run cannot be continued this way, kUsage for `extend` of an unfinished run.
+  // or its base, or the run cannot be continued this way, kUsage for `extend` of an unfinished run.
   void Resume(const Checkpoint& checkpoint, bool extend = false);
   // Before Run: initial values of parameters and auxiliary states, by name; others keep the
-  // initializer's.
-  WeightsAccount Begin(const std::map<std::string, NDArray>& weights);
+  // initializer's. With options.model.lora they are the base, in `file` (whose checksum is made
+  // here), also before Resume. Throws kConfig if it lacks some of what does not learn.
+  WeightsAccount Begin(const std::map<std::string, NDArray>& weights, const BaseFile& file = {});
 
   // `stop`: when it becomes non-zero, the current step is finished and saved, and Run returns. 2
   // requests a save without stopping; the trainer resets it to 0. Any thread or signal handler may

@@ -112,6 +112,7 @@ void Trainer::Impl::EndAlone(const std::exception_ptr& error, bool lost) {
 }
 
 TrainResult Trainer::Impl::Run(TrainListener& listener, std::atomic<int>* stop) {
+  MXTRAIN_ASSERT(!options.model.lora || !options.model.lora->base.checksum.empty());  // Begin
   result = {};
   Loop loop(*this, listener, stop);
   try {

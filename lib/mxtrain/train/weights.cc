@@ -60,7 +60,7 @@ std::map<std::string, NDArray> ByName(const NamedArrays& arrays) {
 
 // Of files that hold one set of arrays.
 std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& file,
-                                          UnreadArrays* unread) {
+                                          UnreadArrays* unread, int depth) {
   if (IsSafetensorsIndex(file)) return ByName(LoadSafetensorsShards(runtime, file, unread));
   if (file.ends_with(".safetensors") || BeginsAsSafetensors(file))
     return ByName(DeserializeSafetensors(runtime, ReadFile(file), file, unread));
@@ -68,6 +68,7 @@ std::map<std::string, NDArray> ReadArrays(Runtime& runtime, const std::string& f
   const std::string checkpoint = CheckpointOf(file);
   if (checkpoint.empty()) return ByName(LoadArrays(runtime, ReferenceParamsFile(file)));
   Checkpoint c = LoadCheckpoint(runtime, checkpoint);
+  MergeLora(runtime, checkpoint, &c, depth);
   c.averages.merge(c.args);  // adds only those without an average
   c.averages.merge(c.auxs);
   return std::move(c.averages);
@@ -179,7 +180,7 @@ void RefuseBackslashes(const std::string& replacement) {
 
 }  // namespace
 
-NameMap::NameMap(const std::vector<Rule>& rules) {
+NameMap::NameMap(const std::vector<Rule>& rules) : given_(rules) {
   auto compiled = std::make_shared<std::vector<Compiled>>();
   for (const Rule& rule : rules) {
     if (rule.replacement) RefuseBackslashes(*rule.replacement);
@@ -207,7 +208,8 @@ NameMap::Mapped NameMap::Map(const std::string& name) const {
   return {result, transpose};
 }
 
-WeightsFile ReadWeights(Runtime& runtime, const std::string& file, const std::string& state) {
+WeightsFile ReadWeights(Runtime& runtime, const std::string& file, const std::string& state,
+                        int depth) {
   WeightsFile read;
   if (IsTorch(file)) {
     read.arrays = ByName(DeserializeTorchFile(runtime, ReadFile(file), file, state, &read.states));
@@ -216,7 +218,7 @@ WeightsFile ReadWeights(Runtime& runtime, const std::string& file, const std::st
   if (!state.empty())
     Throw(ErrorKind::kConfig, "{} is not a file of PyTorch, so it has no state dict '{}' to choose",
           file, state);
-  read.arrays = ReadArrays(runtime, file, &read.unread);
+  read.arrays = ReadArrays(runtime, file, &read.unread, depth);
   return read;
 }
 

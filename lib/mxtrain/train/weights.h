@@ -34,9 +34,11 @@ class MXTRAIN_API NameMap {
   explicit NameMap(const std::vector<Rule>& rules);
   Mapped Map(const std::string& name) const;
   std::optional<std::string> Apply(const std::string& name) const { return Map(name).name; }
+  const std::vector<Rule>& rules() const { return given_; }
 
  private:
   struct Compiled;
+  std::vector<Rule> given_;
   std::shared_ptr<const std::vector<Compiled>> rules_;
 };
 
@@ -48,10 +50,10 @@ struct WeightsFile {
 };
 // `file`: a run folder or checkpoint (averages, if the run kept them), MXNet's PREFIX@7 or .params,
 // .safetensors, or a file of PyTorch under any name (ndarray/torch_file.h). `state`: which of the
-// state dicts of a file of PyTorch; "": the usual one. Throws like the readers of these files, and
-// kConfig for a state of other files.
+// state dicts of a file of PyTorch; "": the usual one. `depth`: as in MergeLora. Throws like the
+// readers of these files, and kConfig for a state of other files.
 MXTRAIN_API WeightsFile ReadWeights(Runtime& runtime, const std::string& file,
-                                    const std::string& state = "");
+                                    const std::string& state = "", int depth = 0);
 
 // Throws kData, naming file and array, if an array that could not be read would become one of
 // `wanted`, the names in the net, without the prefix and after the map.

@@ -49,7 +49,8 @@ class BoundNet {
 
   // Sets the arrays of every worker; others keep their values.
   WeightsAccount Take(const std::map<std::string, NDArray>& weights);
-  // Restores all arrays of every worker. Throws kConfig if they do not match the net.
+  // Restores all arrays of every worker that checkpoints hold. Throws kConfig if they do not match
+  // the net.
   void Restore(const Checkpoint& checkpoint);
 
  private:
@@ -58,6 +59,7 @@ class BoundNet {
     own.insert(trunk.begin(), trunk.end());
     return own;
   }
+  Arrays SavedArgs(const Executor& executor) const;
   void Bind(const DataIter& train, DataIter* val);
   void PrepareSums();
   void Initialize();

@@ -43,6 +43,8 @@ struct Trainer::Impl {
   }
   DataIter& TrainData() const { return features ? features->train() : train; }
 
+  WeightsAccount Begin(const std::map<std::string, NDArray>& weights, const BaseFile& file);
+  void RequireSameBase(const ModelInfo& before) const;
   void Resume(const Checkpoint& checkpoint, bool extend);
   TrainResult Run(TrainListener& listener, std::atomic<int>* stop);
   void Step(const DataBatch& batch);
