@@ -85,27 +85,31 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
           others);
     }
   }
-  input_order_ = std::make_unique<InputOrder>(first(), train);
+  input_order_ = std::make_unique<InputOrder>(first(), train, bound_.states);
   Initialize();
   CopyShared();
   CopyFirst();
 }
 
 void BoundNet::Bind(const DataIter& train, DataIter* val) {
-  const Symbol net = OnBatchesOf(train, runtime_.operators(), net_.symbol);
-  const std::vector<DataDesc> arrays = ArraysOf(train);
+  bound_ =
+      WithCarriedStates(runtime_.operators(), OnBatchesOf(train, runtime_.operators(), net_.symbol),
+                        options_.model.carry);
+  const Symbol& net = bound_.net;
+  const std::vector<DataDesc> arrays = WithStates(ArraysOf(train), bound_);
   rows_read_ = FindRowsRead(options_, net, arrays);
   const int workers = static_cast<int>(options_.workers.size());
   for (int w = 0; w < workers; ++w) {
     const Executor::BindRequest request = TrainingRequest(options_, net, arrays, w);
     if (w == 0) CheckRequest(options_, request);
     executors_.push_back(Executor::SimpleBind(runtime_, net, request));
+    carried_.emplace_back(runtime_, *executors_.back(), bound_);
   }
   PrepareSums();
   if (!val) return;
-  evaluation_ =
-      std::make_unique<Evaluation>(runtime_, net_.symbol, *val, options_.metrics,
-                                   executors_[0].get(), options_.workers[0], options_.modes);
+  evaluation_ = std::make_unique<Evaluation>(runtime_, net_.symbol, *val, options_.metrics,
+                                             executors_[0].get(), options_.workers[0],
+                                             options_.modes, options_.model.carry);
 }
 
 // Kernels and the order of layers depend on a machine and its threads: the ranks compare theirs.
@@ -172,22 +176,37 @@ void BoundNet::Step(const DataBatch& batch) {
   input_order_->Arrange(batch, &inputs_);
   for (int w = 0; w < parts; ++w) {
     if (parts == 1) {
+      carried_[0].PutInto(&inputs_);
       first().BeginStep(inputs_);
       break;
     }
     part_.clear();
     for (const NDArray& input : inputs_) {
-      const int64_t rows = input.shape()[0] / parts;
-      part_.push_back(input.Slice(w * rows, (w + 1) * rows));
+      const int64_t rows = input.empty() ? 0 : input.shape()[0] / parts;
+      part_.push_back(input.empty() ? input : input.Slice(w * rows, (w + 1) * rows));
     }
+    carried_[w].PutInto(&part_);
     executors_[w]->BeginStep(part_);
   }
   for (size_t i = 0; i < first().step_sums().size(); ++i) {
     SumOverParts(options_.group, sums_[i]);
     for (const auto& executor : executors_) executor->ContinueStep();
   }
+  for (CarriedStates& states : carried_) states.Update();
   inputs_.clear();
   part_.clear();
+}
+
+void BoundNet::ZeroStates() {
+  for (CarriedStates& states : carried_) states.Zero();
+}
+
+std::map<std::string, NDArray> BoundNet::CarriedArrays() const {
+  Arrays arrays;
+  for (size_t w = 0; w < carried_.size(); ++w) {
+    for (const auto& [name, array] : carried_[w].Arrays()) arrays[format("{}/{}", w, name)] = array;
+  }
+  return arrays;
 }
 
 WeightsAccount BoundNet::Take(const std::map<std::string, NDArray>& weights) {
@@ -209,6 +228,7 @@ void BoundNet::Restore(const Checkpoint& checkpoint) {
   }
   if (!options_.model.lora) RestoreArrays(checkpoint.args, "parameter", net_.args);
   RestoreArrays(checkpoint.auxs, "auxiliary state", net_.auxs);
+  RestoreArrays(checkpoint.carried, "carried state", CarriedArrays());
 }
 
 // Those that checkpoints hold.

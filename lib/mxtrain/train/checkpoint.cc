@@ -112,7 +112,8 @@ Json HeaderOf(const Checkpoint& c) {
             {"val_data", m.val_data},
             {"batch_size", m.batch_size},
             {"kernel_choices", m.kernel_choices},
-            {"lora", m.lora ? ToJson(*m.lora) : Json()}}},
+            {"lora", m.lora ? ToJson(*m.lora) : Json()},
+            {"carry", m.carry}}},
           {"state",
            {{"step", s.step},
             {"epoch", s.epoch},
@@ -214,6 +215,7 @@ ModelInfo ModelFromJson(const FileJson& m) {
   model.kernel_choices = m.value("kernel_choices", KernelChoices::Table());
   if (const FileJson lora = m.value("lora", FileJson()); !lora.is_null())
     model.lora = LoraFromJson(lora);
+  model.carry = m.value("carry", std::vector<std::string>());
   return model;
 }
 
@@ -318,6 +320,7 @@ std::map<std::string, NDArray>* MapOf(std::string_view kind, Checkpoint* c) {
   if (kind == "aux:") return &c->auxs;
   if (kind == "avg:") return &c->averages;
   if (kind == "res:") return &c->residuals;
+  if (kind == "car:") return &c->carried;
   return kind == "opt:" ? &c->optimizer : nullptr;
 }
 
@@ -331,8 +334,8 @@ void TakeArrays(const NamedArrays& arrays, const std::string& path, Checkpoint* 
     std::map<std::string, NDArray>* map = MapOf(std::string_view(name).substr(0, kKindBytes), c);
     if (!map)
       Throw(ErrorKind::kData,
-            "{} is not a complete checkpoint: the array '{}' is neither arg:, aux:, opt:, avg: nor "
-            "res:",
+            "{} is not a complete checkpoint: the array '{}' is neither arg:, aux:, opt:, avg:, "
+            "res: nor car:",
             path, name);
     if (arrays.arrays[i].empty())
       Throw(ErrorKind::kData, "{} is not a complete checkpoint: the array '{}' has no shape", path,
@@ -364,6 +367,7 @@ void SaveCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   add("opt:", checkpoint.optimizer);
   add("avg:", checkpoint.averages);
   add("res:", checkpoint.residuals);
+  add("car:", checkpoint.carried);
   // A path that is not UTF-8 is stored with U+FFFD.
   const std::string header =
       HeaderOf(checkpoint).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -389,8 +393,14 @@ Checkpoint LoadCheckpoint(Runtime& runtime, const std::string& path) {
   CheckpointReader file(path);
   const ArrayIndex index = file.Index();
   Checkpoint c = FromHeader(path, file.header(), [](const FileJson& header) {
-    Checkpoint checkpoint{
-        ModelFromJson(header.at("model")), StateFromJson(header.at("state")), {}, {}, {}, {}, {}};
+    Checkpoint checkpoint{ModelFromJson(header.at("model")),
+                          StateFromJson(header.at("state")),
+                          {},
+                          {},
+                          {},
+                          {},
+                          {},
+                          {}};
     RequireCountable(checkpoint.state, checkpoint.model.batch_size);
     return checkpoint;
   });

@@ -42,6 +42,7 @@ struct ModelInfo {
   // Of a checkpoint that holds only what was added to a base (train/lora.h); its symbol is without
   // the factors.
   std::optional<LoraInfo> lora;
+  std::vector<std::string> carry;  // layers whose states go on from batch to batch (train/carry.h)
 };
 
 // The best value of a metric so far, and the epoch (from 1) that had it: of epochs with the same
@@ -90,6 +91,8 @@ struct Checkpoint {
   std::map<std::string, NDArray> averages;
   // What the compression of gradients between ranks has not sent yet, by "RANK/NAME".
   std::map<std::string, NDArray> residuals;
+  // The states that the next batch begins with, by "WORKER/NAME".
+  std::map<std::string, NDArray> carried;
 };
 
 // Waits for one array after another; GPU arrays are copied to the host piece by piece. Throws

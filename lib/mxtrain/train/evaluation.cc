@@ -278,7 +278,8 @@ void EpochScores::Merge(const std::string& state) {
   metrics_.Merge(lines);
 }
 
-InputOrder::InputOrder(const Executor& executor, const DataIter& iter) {
+InputOrder::InputOrder(const Executor& executor, const DataIter& iter,
+                       const std::vector<std::string>& not_data) {
   const std::vector<DataDesc> descs[] = {iter.provide_data(), iter.provide_label()};
   for (const std::string& name : executor.input_names()) {
     std::optional<Place> place;
@@ -287,24 +288,31 @@ InputOrder::InputOrder(const Executor& executor, const DataIter& iter) {
         if (descs[label][i].name == name) place = {label, i};
       }
     }
-    if (!place) Throw(ErrorKind::kConfig, "the data do not provide input '{}' of the net", name);
-    places_.push_back(*place);
+    if (!place && std::ranges::count(not_data, name) == 0)
+      Throw(ErrorKind::kConfig, "the data do not provide input '{}' of the net", name);
+    places_.push_back(place);
   }
 }
 
 void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) const {
   inputs->clear();
-  for (const Place& place : places_)
-    inputs->push_back((place.label ? batch.label : batch.data)[place.index]);
+  for (const std::optional<Place>& place : places_) {
+    inputs->push_back(place ? (place->label ? batch.label : batch.data)[place->index] : NDArray());
+  }
 }
 
 Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
                        const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
-                       const ComputeModes& modes)
-    : runtime_(runtime), iter_(iter), scores_(symbol, metrics, iter.provide_label()) {
-  const Symbol net = OnBatchesOf(iter, runtime.operators(), symbol);
-  executor_ = Executor::SimpleBind(runtime, net, EvaluationRequest(net, ArraysOf(iter), ctx, modes),
-                                   shared);
+                       const ComputeModes& modes, const std::vector<std::string>& carry)
+    : runtime_(runtime),
+      iter_(iter),
+      net_(WithCarriedStates(runtime.operators(), OnBatchesOf(iter, runtime.operators(), symbol),
+                             carry)),
+      scores_(symbol, metrics, iter.provide_label()) {
+  executor_ = Executor::SimpleBind(
+      runtime, net_.net, EvaluationRequest(net_.net, WithStates(ArraysOf(iter), net_), ctx, modes),
+      shared);
+  carried_ = std::make_unique<CarriedStates>(runtime, *executor_, net_);
   // Labels that no output depends on need arrays all the same. Shared ones are parameters of the
   // layers that compute a label.
   const std::set<std::string> read = VariablesRead(symbol);
@@ -318,10 +326,12 @@ Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
 void Evaluation::Launch(const InputOrder& order, Flight* flight) {
   std::vector<NDArray> inputs;
   order.Arrange(flight->batch, &inputs);
+  carried_->PutInto(&inputs);
   executor_->Forward(inputs);
+  carried_->Update();
   const std::vector<NDArray>& outputs = executor_->outputs();
-  flight->outputs.resize(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  flight->outputs.resize(num_outputs());
+  for (size_t i = 0; i < num_outputs(); ++i) {
     NDArray& copy = flight->outputs[i];
     const Context ctx = outputs[i].ctx();
     const Context host = ctx.type == DeviceType::kGPU ? Context::cpu_pinned(ctx.id) : ctx;
@@ -353,7 +363,8 @@ NamedValues Evaluation::Run(const OnBatch& on_batch, const std::function<bool()>
                             const std::function<NamedValues(EpochScores*)>& values) {
   scores_.Reset();
   iter_.Reset(0);
-  const InputOrder order(*executor_, iter_);
+  carried_->Zero();
+  const InputOrder order(*executor_, iter_, net_.states);
   Flight* before = nullptr;
   for (Flight* flight = flights_; !(stop && stop()) && iter_.Next(&flight->batch);
        flight = flight == flights_ ? flights_ + 1 : flights_) {

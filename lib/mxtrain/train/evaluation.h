@@ -4,12 +4,14 @@
 // may share parameters with a training executor.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "mxtrain/executor/executor.h"
 #include "mxtrain/io/data_iter.h"
 #include "mxtrain/metric/metric.h"
+#include "mxtrain/train/carry.h"
 #include "mxtrain/train/events.h"
 #include "mxtrain/train/loss_report.h"
 #include "mxtrain/train/net_inputs.h"
@@ -106,8 +108,10 @@ class MXTRAIN_API EpochScores {
 // Arranges the arrays of a batch in the order of an executor's inputs, by the iterator's names.
 class MXTRAIN_API InputOrder {
  public:
-  // Throws kConfig if the data lack an input.
-  InputOrder(const Executor& executor, const DataIter& iter);
+  // Throws kConfig if the data lack an input other than those of `not_data`, whose places stay
+  // empty.
+  InputOrder(const Executor& executor, const DataIter& iter,
+             const std::vector<std::string>& not_data = {});
   void Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) const;
 
  private:
@@ -115,16 +119,17 @@ class MXTRAIN_API InputOrder {
     bool label;
     size_t index;
   };
-  std::vector<Place> places_;
+  std::vector<std::optional<Place>> places_;
 };
 
 class MXTRAIN_API Evaluation {
  public:
   // `shared`: a training executor whose parameters and arena are used; null: parameters are
-  // allocated, and set through executor().
+  // allocated, and set through executor(). `carry`: layers whose states go on from batch to batch
+  // (train/carry.h), zero before the first.
   Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
              const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
-             const ComputeModes& modes = {});
+             const ComputeModes& modes = {}, const std::vector<std::string>& carry = {});
 
   // Called for each batch, in order, with its plain outputs once computed, while the next batch is
   // being computed. The arrays are valid until it returns.
@@ -135,6 +140,7 @@ class MXTRAIN_API Evaluation {
   NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {},
                   const std::function<NamedValues(EpochScores*)>& values = {});
   Executor& executor() { return *executor_; }
+  size_t num_outputs() const { return net_.outputs; }  // of a batch
   // Labels missing from the data that no output depends on (VariablesRead), and the parameters of
   // layers that only compute a label: filled with zeros unless shared, and need no values.
   const std::vector<std::string>& MissingLabels() const { return missing_labels_; }
@@ -142,7 +148,9 @@ class MXTRAIN_API Evaluation {
  private:
   Runtime& runtime_;
   DataIter& iter_;
+  const CarryingNet net_;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<CarriedStates> carried_;
   std::vector<std::string> missing_labels_;
   // A batch, and copies of its outputs for the host while the executor's own are overwritten.
   struct Flight {

@@ -28,6 +28,16 @@ void CheckWorkers(const TrainOptions& options, const DataIter& train) {
   }
 }
 
+void CheckCarry(const TrainOptions& options) {
+  if (options.model.carry.empty()) return;
+  const char* what = options.group      ? "several processes"
+                     : options.features ? "features that are computed once"
+                                        : nullptr;
+  if (what)
+    Throw(ErrorKind::kConfig, "states that go on from batch to batch are not supported with {}",
+          what);
+}
+
 // What computes over all parameters at once needs them on one device.
 void CheckPlacement(const TrainOptions& options) {
   const Context own = options.workers[0];
@@ -62,6 +72,7 @@ int RanksOf(const TrainOptions& options) {
 // The options with the parts of the model that follow from net and data.
 TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIter* val) {
   CheckWorkers(options, train);
+  CheckCarry(options);
   CheckPlacement(options);
   options.model.symbol_json =
       (options.model.lora ? options.without_factors : options.symbol).ToJson();
@@ -364,6 +375,7 @@ Checkpoint Trainer::Impl::Snapshot(ParameterUpdates::OfRanks of_ranks) const {
     std::erase_if(c.args,
                   [&](const auto& one) { return !net->first().grads().contains(one.first); });
   c.auxs = net->auxs();
+  c.carried = net->CarriedArrays();
   c.optimizer = std::move(of_ranks.states);
   c.residuals = std::move(of_ranks.residuals);
   const WeightAverage* average = updates->average();

@@ -285,6 +285,7 @@ bool Trainer::Impl::Loop::StepFollows() const {
 // Steps until the end of the epoch or of the run, or until `stop`.
 void Trainer::Impl::Loop::TrainEpoch() {
   DataIter& data = t_.TrainData();
+  if (state().step_in_epoch == 0) t_.net->ZeroStates();
   data.Reset(state().epoch, state().step_in_epoch * t_.options.grad_accum);
   reported_ = t_.scores.loss().sums();
   DataBatch batch;

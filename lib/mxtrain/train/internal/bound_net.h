@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mxtrain/kvstore/collectives.h"
+#include "mxtrain/train/carry.h"
 #include "mxtrain/train/internal/rows_read.h"
 #include "mxtrain/train/trainer.h"
 
@@ -47,6 +48,10 @@ class BoundNet {
   // Forward and backward of a batch, each worker on its part.
   void Step(const DataBatch& batch);
 
+  // The states that go on from batch to batch (options.model.carry).
+  void ZeroStates();
+  std::map<std::string, NDArray> CarriedArrays() const;  // as in Checkpoint::carried
+
   // Sets the arrays of every worker; others keep their values.
   WeightsAccount Take(const std::map<std::string, NDArray>& weights);
   // Restores all arrays of every worker that checkpoints hold. Throws kConfig if they do not match
@@ -70,7 +75,9 @@ class BoundNet {
   Runtime& runtime_;
   const TrainOptions& options_;
   const Part net_;
+  CarryingNet bound_;
   std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<CarriedStates> carried_;  // of each
   std::vector<RowsRead> rows_read_;
   std::vector<std::vector<NDArray>> sums_;  // for batch norm, of workers; in the order of a step
   std::unique_ptr<Evaluation> evaluation_;
