@@ -74,7 +74,8 @@ struct Column {
 // The net as written; net.h makes a Symbol of it.
 struct NetConfig {
   Value input, inputs, labels, layers, outputs;
-  std::string onnx = {};  // a file whose layers come first
+  std::string onnx = {};                // a file whose layers come first
+  std::vector<std::string> carry = {};  // layers whose states go on from batch to batch
   Place place;
 };
 

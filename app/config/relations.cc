@@ -157,6 +157,38 @@ void CheckTarget(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// Streams are read in their order, a row of the batch each; carried states need them.
+void CheckStreams(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const DataConfig& data = loaded.config.data;
+  const auto streams = [](const SourceConfig& set) {
+    const std::string given = set.Param("streams");
+    return given == "0" ? "" : given;
+  };
+  const std::string batch = std::to_string(data.batch_size);
+  for (const SourceConfig* set : {&data.train, &data.val}) {
+    const std::string key = set == &data.train ? "data.train" : "data.val", given = streams(*set);
+    if (!given.empty() && given != batch)
+      diagnostics->Error(loaded.PlaceOf(key + ".streams"),
+                         format("{}.streams = {}: data.batch_size is {}", key, given,
+                                data.batch_size == 0 ? "auto" : batch),
+                         "a batch has a row of each stream: give both the same number");
+    if (given.empty() && !loaded.config.net.carry.empty() && !set->source.empty())
+      diagnostics->Error(set->place, format("net.carry needs {}.streams", key),
+                         format("streams: {} makes row k of each batch go on where row k of the "
+                                "one before it ended",
+                                data.batch_size));
+  }
+  if (!streams(data.train).empty() && data.train.shuffle)
+    diagnostics->Error(loaded.PlaceOf("data.train.shuffle"),
+                       "data.train.shuffle does not go with data.train.streams, which are read in "
+                       "their order",
+                       "remove it");
+  if (!streams(data.train).empty() && (data.val.holdout > 0 || data.val.folds > 0))
+    diagnostics->Error(data.val.place,
+                       "streams cannot be divided into training and validation data",
+                       "give data.val a source of its own, or both a `part`");
+}
+
 // What LoRA does not train comes from a file, and nothing else says what learns.
 void CheckLora(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
@@ -215,6 +247,7 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   CheckTransforms(loaded.config.data.val.transforms, bits, diagnostics);
   CheckEpochs(loaded, diagnostics);
   CheckLora(loaded, diagnostics);
+  CheckStreams(loaded, diagnostics);
   if (train.early_stop.min_delta > 0 && train.early_stop.patience == 0) {
     diagnostics->Error(place_of("train.early_stop.min_delta"),
                        "train.early_stop.min_delta needs train.early_stop.patience",

@@ -48,6 +48,12 @@ Section<NetConfig> NetSection() {
           "operators in order; each takes the output of the previous one; required without `use` "
           "and `onnx`")
       .Also({"layer", "backbone", "modules"});
+  s.Add("carry", &NetConfig::carry)
+      .Default({})
+      .Help(
+          "names of RNN layers whose states go on from batch to batch, from zeros at the beginning "
+          "of an epoch; for data of streams (data.train.streams)")
+      .Also({"stateful", "carry_state"});
   s.Add("outputs", &NetConfig::outputs)
       .Default({})
       .Help("names of the heads; losses and the last layer by default")

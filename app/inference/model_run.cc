@@ -71,6 +71,7 @@ class UnlabelledSource final : public io::Source {
   std::string Name(int64_t index) const override { return source_->Name(index); }
   std::string FileOf(int64_t index) const override { return source_->FileOf(index); }
   std::string TextOf(int64_t index) const override { return source_->TextOf(index); }
+  int64_t streams() const override { return source_->streams(); }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
   const std::vector<std::string>& class_names() const override { return no_names_; }
 
@@ -89,8 +90,9 @@ ModelRun::ModelRun(Runtime& runtime, const Model& model, std::shared_ptr<const i
   session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline).OfPrediction();
   ModelInfo info = model.info;
   if (options.views == "crops") WidenForCrops(&spec, &info);
-  const int64_t wanted =
-      options.batch > 0 ? options.batch : BatchWithinMemory(runtime, model, options);
+  const int64_t wanted = options.batch > 0      ? options.batch
+                         : read_->streams() > 0 ? read_->streams()
+                                                : BatchWithinMemory(runtime, model, options);
   const int64_t batch = std::min(wanted, read_->size());
   // Views are created on the host.
   const Context batches_for = options.views.empty() ? options.device : Context::cpu();
@@ -103,7 +105,8 @@ ModelRun::ModelRun(Runtime& runtime, const Model& model, std::shared_ptr<const i
   }
   CheckRows(model, options.least_batch, iter_->batch_size());
   evaluation_.emplace(runtime, model.symbol, *iter_, std::vector<MetricSpec>{}, nullptr,
-                      options.device, options.modes);
+                      options.device, options.modes,
+                      read_->streams() > 0 ? model.info.carry : std::vector<std::string>());
   SetParameters(model, &evaluation_->executor(), evaluation_->MissingLabels());
 }
 
@@ -111,7 +114,7 @@ ModelRun::~ModelRun() = default;
 
 void ModelRun::ForEach(const OnRow& on_row, const std::function<void(int64_t)>& on_batch,
                        const std::function<bool()>& stop) {
-  std::vector<MeanOfViews> means(evaluation_->executor().outputs().size(), MeanOfViews(views_));
+  std::vector<MeanOfViews> means(evaluation_->num_outputs(), MeanOfViews(views_));
   std::vector<std::vector<float>> values(means.size());
   std::vector<const float*> row(means.size());
   evaluation_->Run(

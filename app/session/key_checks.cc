@@ -13,6 +13,7 @@
 #include "app/session/train_options.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
+#include "mxtrain/train/carry.h"
 #include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::session {
@@ -61,6 +62,24 @@ void CheckNetShapes(const SessionView& session) {
   const config::Config& config = session.config();
   const int batch_size = std::max(config.data.batch_size, 1);  // 0: not chosen yet
   config::CheckNetShapes(session.net, batch_size, config.net.place, &session.diagnostics);
+}
+
+void CheckCarry(const SessionView& session, const OperatorRegistry& operators) {
+  const config::NetConfig& net = session.config().net;
+  const config::Place place = session.loaded.PlaceOf("net.carry");
+  try {
+    WithCarriedStates(operators, session.net.symbol, net.carry);
+  } catch (const Error& e) {
+    session.diagnostics.Error(place, format("net.carry: {}", e.what()));
+  }
+  const config::TrainConfig& train = session.config().train;
+  const char* what = net.carry.empty()                   ? nullptr
+                     : train.kvstore.between_processes() ? "several processes (train.kvstore.type)"
+                     : session.config().data.cache == "features" ? "data.cache: features"
+                                                                 : nullptr;
+  if (what)
+    session.diagnostics.Error(place, format("net.carry does not go with {}", what),
+                              "remove one of them");
 }
 
 // Reports layers that cannot have them.

@@ -9,6 +9,8 @@ namespace mxtrain::session {
 void CheckInputOrder(const SessionView& session);
 // Reports shapes that contradict each other or are unknown (config/net_shapes.h), for one batch.
 void CheckNetShapes(const SessionView& session);
+// Reports layers of net.carry that are none, and what does not go with them.
+void CheckCarry(const SessionView& session, const OperatorRegistry& operators);
 // Checks parameter name patterns against the parameters of the net.
 void CheckPatterns(const SessionView& session);
 // Keys of train.kvstore that the type does not have.

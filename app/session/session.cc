@@ -138,6 +138,7 @@ void Session::BuildNet(int64_t resumed_batch) {
   config::MarkTexts(net_.texts, &loaded_.resolved);
   CheckInputOrder(view());
   CheckNetShapes(view());
+  CheckCarry(view(), runtime_->operators());
   CheckPatterns(view());
   CheckKVStore(view());
   CheckTask(view());
@@ -257,6 +258,7 @@ TrainOptions Session::MakeTrainOptions() const {
   }
   o.modes.group2ctx = places_;
   o.model.class_names = class_names();
+  o.model.carry = config().net.carry;
   if (!net_.lora.empty()) o.model.lora = LoraInfo{net_.lora, LoraOf(config().train).scale(), {}};
   const bool validates = sets_.HoldsOut() || !config().data.val.source.empty();
   o.model.pipeline =

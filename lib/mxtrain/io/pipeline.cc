@@ -62,6 +62,13 @@ void CheckParam(const PipelineParam& param, const Source& source) {
     Throw(ErrorKind::kConfig, "balanced: {}",
           param.shuffle ? "the data have no classes" : "set shuffle too");
   }
+  if (const int64_t streams = source.streams(); streams > 0) {
+    if (param.shuffle) Throw(ErrorKind::kConfig, "shuffle: streams are read in their order");
+    if (streams != param.batch_size * param.num_parts) {
+      Throw(ErrorKind::kConfig, "data of {} need a row of the batch for each, got batches of {}",
+            Counted(streams, "stream"), param.batch_size * param.num_parts);
+    }
+  }
   if (source.size() == 0) Throw(ErrorKind::kData, "the data source holds no examples");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/internal/text_source.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "mxtrain/base/error.h"
@@ -78,16 +79,20 @@ class TextSource final : public Source {
   TextSource(const TextParam& param, Tokens tokens)
       : path_(param.path),
         length_(param.length),
+        streams_(param.streams),
         stride_(param.stride > 0 ? param.stride : param.length),
         all_(std::move(tokens)) {
     const auto all = static_cast<double>(all_.size());
     begin_ = static_cast<int64_t>(all * param.part[0]);
     const auto end = static_cast<int64_t>(all * param.part[1]);
-    if (end - begin_ <= length_) {
-      Throw(ErrorKind::kData, "{}: {} of {} are too few for an example of {} and the next one",
-            path_, Counted(end - begin_, "token"), Counted(all_.size(), "token"), length_);
+    const int64_t parts = std::max<int64_t>(streams_, 1);
+    of_stream_ = (end - begin_) / parts;
+    if (of_stream_ <= length_) {
+      Throw(ErrorKind::kData, "{}: {} of {} are too few for an example of {} and the next one{}",
+            path_, Counted(end - begin_, "token"), Counted(all_.size(), "token"), length_,
+            streams_ > 0 ? format(" in each of {}", Counted(streams_, "stream")) : "");
     }
-    size_ = (end - begin_ - 1 - length_) / stride_ + 1;
+    size_ = parts * ((of_stream_ - 1 - length_) / stride_ + 1);
     for (int64_t id = 0; id < all_.tokenizer->vocabulary_size(); ++id)
       names_.push_back(NameOf(*all_.tokenizer, static_cast<TokenId>(id)));
     const TShape shape{length_};
@@ -111,7 +116,7 @@ class TextSource final : public Source {
   void Read(int64_t index, Sample* sample) const override {
     sample->data.resize(1);
     sample->labels.resize(1);
-    const int64_t first = begin_ + index * stride_;
+    const int64_t first = FirstOf(index);
     text::Ids window;  // the example and the token after it
     std::span<const TokenId> ids;
     if (all_.file) {
@@ -130,13 +135,19 @@ class TextSource final : public Source {
     fill(ids.subspan(1), &sample->labels[0]);
   }
   std::string Name(int64_t index) const override {
-    return format("{}, token {}", path_, begin_ + index * stride_);
+    return format("{}, token {}", path_, FirstOf(index));
   }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
   const std::vector<std::string>& class_names() const override { return names_; }
   int64_t num_tokens() const override { return std::ssize(names_); }
+  int64_t streams() const override { return streams_; }
 
  private:
+  // The first token of an example.
+  int64_t FirstOf(int64_t index) const {
+    const int64_t parts = std::max<int64_t>(streams_, 1);
+    return begin_ + index % parts * of_stream_ + index / parts * stride_;
+  }
   // As text, which a name of a class must be; an id that no token has is named by its number.
   static std::string NameOf(const text::Tokenizer& tokenizer, TokenId id) {
     std::string token;
@@ -152,8 +163,9 @@ class TextSource final : public Source {
   }
 
   const std::string path_;
-  const int64_t length_, stride_;
+  const int64_t length_, streams_, stride_;
   int64_t begin_ = 0, size_ = 0;  // begin_: among all tokens of the files
+  int64_t of_stream_ = 0;         // tokens; without streams all
   const Tokens all_;
   std::vector<std::string> names_;  // of the tokens
   std::vector<FieldSpec> data_, label_;
@@ -169,6 +181,9 @@ std::unique_ptr<Source> NewTextSource(const TextParam& param) {
   }
   if (param.length == 0)
     Throw(ErrorKind::kConfig, "length = '0': an example needs at least one token");
+  if (param.streams > 0 && param.stride > 0)
+    Throw(ErrorKind::kConfig, "stride = '{}': examples of streams follow each other; remove it",
+          param.stride);
   Tokens tokens = IsTokenFileName(param.path) ? OfTokenFile(param) : OfTexts(param);
   if (tokens.tokenizer->vocabulary_size() > int64_t{kMostExact}) {
     Throw(ErrorKind::kData, "a vocabulary of {} is too large: ids up to {} are exact in float32",

@@ -14,7 +14,7 @@ struct TextParam : Parameter<TextParam> {
   enum Kind { kCharacters, kWords, kBytes };
   std::string path, tokenizer_file, tokenizer_text;
   int tokenizer;
-  int64_t length, stride;
+  int64_t length, stride, streams;
   std::vector<double> part;
   static void Declare(Fields<TextParam>& f) {
     f.Add("path", &TextParam::path)
@@ -39,6 +39,12 @@ struct TextParam : Parameter<TextParam> {
         .Default(0)
         .Range(0)
         .Help("tokens from where an example begins to where the next does; default: the length");
+    f.Add("streams", &TextParam::streams)
+        .Default(0)
+        .Range(0, 1 << 20)
+        .Help(
+            "divides the tokens into so many equal streams, as many as data.batch_size; row k of "
+            "each batch goes on where row k of the one before it ended (net.carry)");
     f.Add("part", &TextParam::part)
         .Default({0, 1})
         .Help("from where to where the tokens are taken, as fractions of them all: [0, 0.9]");
@@ -51,7 +57,9 @@ struct TextParam : Parameter<TextParam> {
 
 // Fields: data and label, [length] token ids each; the label is the data one token on. Files of a
 // folder follow each other by their names, with the tokenizer's end of a text between them if it
-// has one. What remains behind the last whole example is skipped. Class names are the tokens.
+// has one. What remains behind the last whole example is skipped. Class names are the tokens. With
+// streams example i is window i / streams of stream i % streams; equal parts of the tokens are
+// streams, and what remains behind them, or behind the last whole example of each, is skipped.
 //
 // Throws kFileSystem for a path that is not there, kData for text that the tokenizer cannot encode
 // or that is shorter than an example, kConfig for parameters that make no sense.
