@@ -76,6 +76,36 @@ TEST_CASE("parts of a text are apart and together all of it") {
   CHECK(all == kPlay);
 }
 
+TEST_CASE(
+    "streams are equal parts of a text, and each example goes on where that of its row ended") {
+  const TempDir dir;
+  const std::string path = Written(dir, "play.txt", kPlay);
+  const std::string taken = kPlay.substr(4, 34);  // of the part below; two remain of 4 streams of 8
+  for (const int64_t length : {1, 3, 7}) {
+    const auto source = OpenText(
+        path, {{"length", std::to_string(length)}, {"streams", "4"}, {"part", "0.1, 0.9"}});
+    const int64_t examples = 7 / length;  // of a stream, whose last token is only a label
+    REQUIRE(source->size() == 4 * examples);
+    CHECK(source->streams() == 4);
+    for (int64_t i = 0; i < source->size(); ++i) {
+      const auto begin = static_cast<size_t>(i % 4 * 8 + i / 4 * length);
+      const auto [data, label] = ExampleOf(*source, i);
+      CHECK(data == taken.substr(begin, static_cast<size_t>(length)));
+      CHECK(label == taken.substr(begin + 1, static_cast<size_t>(length)));
+      CHECK(source->Name(i) == format("{}, token {}", path, 4 + begin));
+    }
+  }
+  CHECK(OpenText(path, {{"length", "3"}})->streams() == 0);
+  CHECK(Says(MessageOf([&] {
+               OpenText(path, {{"length", "8"}, {"streams", "5"}});
+             }),
+             "too few for an example of 8 and the next one in each of 5 streams"));
+  CHECK(Says(MessageOf([&] {
+               OpenText(path, {{"length", "3"}, {"streams", "2"}, {"stride", "1"}});
+             }),
+             "stride = '1'"));
+}
+
 TEST_CASE("the text files of a folder follow each other by their paths") {
   const TempDir dir;
   dir.Write("b.txt", "second\n");
