@@ -151,10 +151,12 @@ TEST_CASE_FIXTURE(CheckpointFiles, "invalid contents are damage, whatever the ch
   CHECK(why(Forgery(whole).SetArrays({{}, {array}})) ==
         " is not a complete checkpoint: its 1 arrays have no names");
   CHECK(why(Forgery(whole).SetArrays({{"w"}, {array}})) ==
-        " is not a complete checkpoint: the array 'w' is neither arg:, aux:, opt:, avg: nor res:");
+        " is not a complete checkpoint: the array 'w' is neither arg:, aux:, opt:, avg:, res: nor "
+        "car:");
   CHECK(why(Forgery(whole).SetArrays({{"net:w"}, {array}})) ==
-        " is not a complete checkpoint: the array 'net:w' is neither arg:, aux:, opt:, avg: nor "
-        "res:");
+        " is not a complete checkpoint: the array 'net:w' is neither arg:, aux:, opt:, avg:, res: "
+        "nor "
+        "car:");
   CHECK(why(Forgery(whole).SetArrays({{"arg:w"}, {NDArray()}})) ==
         " is not a complete checkpoint: the array 'arg:w' has no shape");
   CHECK(why(Forgery(whole).SetArrays({{"arg:w", "arg:w"}, {array, array}})) ==
