@@ -220,23 +220,19 @@ WeightsAccount BoundNet::Take(const std::map<std::string, NDArray>& weights) {
   return account;
 }
 
-void BoundNet::Restore(const Checkpoint& checkpoint) {
+void BoundNet::Restore(const Checkpoint& checkpoint, const std::set<std::string>& but) {
+  const auto restore_args = [&](Arrays args) {
+    for (const std::string& name : but) args.erase(name);
+    RestoreArrays(checkpoint.args, "parameter", args);
+  };
   for (const auto& executor : executors_) {
-    RestoreArrays(checkpoint.args, "parameter", SavedArgs(*executor));
+    restore_args(executor->args());
     RestoreArrays(checkpoint.auxs, "auxiliary state", executor->auxs());
     executor->set_random_step(checkpoint.state.random_step);
   }
-  if (!options_.model.lora) RestoreArrays(checkpoint.args, "parameter", net_.args);
+  restore_args(net_.args);
   RestoreArrays(checkpoint.auxs, "auxiliary state", net_.auxs);
   RestoreArrays(checkpoint.carried, "carried state", CarriedArrays());
-}
-
-// Those that checkpoints hold.
-std::map<std::string, NDArray> BoundNet::SavedArgs(const Executor& executor) const {
-  Arrays args = executor.args();
-  if (options_.model.lora)
-    std::erase_if(args, [&](const auto& one) { return !executor.grads().contains(one.first); });
-  return args;
 }
 
 }  // namespace mxtrain

@@ -2,6 +2,7 @@
 #include "mxtrain/train/trainer.h"
 
 #include <algorithm>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/train/internal/lone_values.h"
@@ -225,7 +226,7 @@ void Trainer::Impl::BindUnfrozen() {
   progress.Unfreeze();
   const Checkpoint now = Snapshot(updates->Gather(/*keep=*/true));
   Bind(/*frozen=*/false, now.state.unfrozen_step);
-  net->Restore(now);
+  net->Restore(now, of_base);
   updates->RestoreStates(now.optimizer);
   updates->RestoreResiduals(now);
   updates->RestoreAverages(now);
@@ -248,14 +249,18 @@ WeightsAccount Trainer::Impl::Begin(const std::map<std::string, NDArray>& weight
                                     const BaseFile& file) {
   WeightsAccount account = net->Take(weights);
   if (!options.model.lora || account.taken.empty()) return account;
-  const std::map<std::string, NDArray>& learned = net->first().grads();
-  std::vector<std::string> base;
+  std::set<std::string> reset;
+  for (const WeightsAccount::Reset& array : account.reset) reset.insert(array.name);
+  std::vector<std::string> base, missing;
   for (const auto& [name, array] : net->args()) {
-    if (!learned.contains(name)) base.push_back(name);
-  }
-  std::vector<std::string> missing;
-  for (const WeightsAccount::Reset& reset : account.reset) {
-    if (std::ranges::binary_search(base, reset.name)) missing.push_back(reset.name);
+    if (net->first().grads().contains(name)) continue;
+    // Constants of the net, such as masks, are in the checkpoint if the file lacks them.
+    const bool constant = FindMultipliers(name, AttrsOf(symbol, name), {}).lr == 0;
+    if (!reset.contains(name)) {
+      base.push_back(name);
+    } else if (!constant) {
+      missing.push_back(name);
+    }
   }
   if (!missing.empty()) {
     Throw(ErrorKind::kConfig,
@@ -263,9 +268,10 @@ WeightsAccount Trainer::Impl::Begin(const std::map<std::string, NDArray>& weight
           "arrays, or has them in another shape ({}); train them too (train.lora.whole)",
           file.file, missing.size(), FirstOf(missing, 3));
   }
+  of_base = {base.begin(), base.end()};
   for (const LoraFactors& names : options.model.lora->factors) {
-    std::erase_if(account.reset, [&](const WeightsAccount::Reset& reset) {
-      return reset.name == names.a || reset.name == names.b;
+    std::erase_if(account.reset, [&](const WeightsAccount::Reset& array) {
+      return array.name == names.a || array.name == names.b;
     });
   }
   options.model.lora->base = file;
@@ -301,7 +307,7 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   const bool was_frozen = state.unfrozen_step == 0;
   if (options.freeze.Unfreezes() && state.epoch >= options.freeze.epochs)
     Bind(/*frozen=*/false, was_frozen ? state.step : state.unfrozen_step);
-  net->Restore(checkpoint);
+  net->Restore(checkpoint, of_base);
   resources.Restore({state.seed, state.random_calls});
   updates->RestoreStates(checkpoint.optimizer);
   updates->RestoreResiduals(checkpoint);
@@ -371,9 +377,7 @@ Checkpoint Trainer::Impl::Snapshot(ParameterUpdates::OfRanks of_ranks) const {
   c.state.metric_states = scores.metrics().SaveState();
   c.state.loss_state = scores.loss().SaveState();
   c.args = net->args();
-  if (c.model.lora)
-    std::erase_if(c.args,
-                  [&](const auto& one) { return !net->first().grads().contains(one.first); });
+  for (const std::string& name : of_base) c.args.erase(name);
   c.auxs = net->auxs();
   c.carried = net->CarriedArrays();
   c.optimizer = std::move(of_ranks.states);

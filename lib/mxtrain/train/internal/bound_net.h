@@ -5,6 +5,7 @@
 // the training thread.
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,9 +55,9 @@ class BoundNet {
 
   // Sets the arrays of every worker; others keep their values.
   WeightsAccount Take(const std::map<std::string, NDArray>& weights);
-  // Restores all arrays of every worker that checkpoints hold. Throws kConfig if they do not match
+  // Restores all arrays of every worker but those parameters. Throws kConfig if they do not match
   // the net.
-  void Restore(const Checkpoint& checkpoint);
+  void Restore(const Checkpoint& checkpoint, const std::set<std::string>& but = {});
 
  private:
   using Arrays = std::map<std::string, NDArray>;
@@ -64,7 +65,6 @@ class BoundNet {
     own.insert(trunk.begin(), trunk.end());
     return own;
   }
-  Arrays SavedArgs(const Executor& executor) const;
   void Bind(const DataIter& train, DataIter* val);
   void PrepareSums();
   void Initialize();

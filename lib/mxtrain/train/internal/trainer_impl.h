@@ -2,6 +2,7 @@
 #pragma once
 // What a Trainer consists of. trainer.cc makes, resumes and saves it; trainer_run.cc is the loop.
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,7 @@ struct Trainer::Impl {
   bool extended = false;         // a finished run that goes on
   bool warned_of_limit = false;  // Loop::WarnOfTimeLimit
 
+  std::set<std::string> of_base;           // parameters that are not in checkpoints (LoRA)
   bool frozen = false;                     // whether options.freeze is in force
   std::unique_ptr<FeatureCache> features;  // of a net whose first layers are computed once
   std::unique_ptr<BoundNet> net;
