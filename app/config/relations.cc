@@ -178,11 +178,12 @@ void CheckStreams(const LoadedConfig& loaded, Diagnostics* diagnostics) {
                                 "one before it ended",
                                 data.batch_size));
   }
-  if (!streams(data.train).empty() && data.train.shuffle)
-    diagnostics->Error(loaded.PlaceOf("data.train.shuffle"),
-                       "data.train.shuffle does not go with data.train.streams, which are read in "
-                       "their order",
-                       "remove it");
+  if (!streams(data.train).empty() && data.train.shuffle) {
+    const Place given = loaded.PlaceOf("data.train.shuffle");
+    diagnostics->Error(given ? given : loaded.PlaceOf("data.train.streams"),
+                       "data.train.streams are read in their order, and data.train.shuffle is true",
+                       "set data.train.shuffle to false");
+  }
   if (!streams(data.train).empty() && (data.val.holdout > 0 || data.val.folds > 0))
     diagnostics->Error(data.val.place,
                        "streams cannot be divided into training and validation data",

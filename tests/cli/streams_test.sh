@@ -26,7 +26,7 @@ net:
   carry: lstm
 data:
   batch_size: 6
-  train: {source: text, path: turns.txt, tokenizer: words, streams: 6}
+  train: {source: text, path: turns.txt, tokenizer: words, streams: 6, shuffle: false}
   val: {source: text, path: turns.txt, streams: 6}
 train: {epochs: 12, optimizer: {name: adam, lr: 0.01}}
 END
@@ -64,7 +64,7 @@ says "data.train.streams = 6: data.batch_size is 5"
 expect 3 train turns.yaml data.train.streams=0
 says "net.carry needs data.train.streams"
 expect 3 train turns.yaml data.train.shuffle=true
-says "data.train.shuffle does not go with data.train.streams"
+says "data.train.streams are read in their order, and data.train.shuffle is true"
 expect 3 train turns.yaml 'data.val={split: 0.1}'
 says "streams cannot be divided into training and validation data"
 expect 3 train turns.yaml net.carry=gru
