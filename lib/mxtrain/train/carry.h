@@ -23,11 +23,11 @@ MXTRAIN_API CarryingNet WithCarriedStates(const OperatorRegistry& operators, con
                                           const std::vector<std::string>& layers);
 
 // For a request that binds the net: inputs whose shapes follow from it.
-std::vector<DataDesc> WithStates(std::vector<DataDesc> arrays, const CarryingNet& net);
+MXTRAIN_API std::vector<DataDesc> WithStates(std::vector<DataDesc> arrays, const CarryingNet& net);
 
 // The states of one executor of the net: zero, and after each batch those that it ended with. Used
 // by the thread that runs the executor, which must outlive it.
-class CarriedStates {
+class MXTRAIN_API CarriedStates {
  public:
   CarriedStates(Runtime& runtime, const Executor& executor, const CarryingNet& net);
   void Zero();
