@@ -199,10 +199,13 @@ void CheckLora(const LoadedConfig& loaded, Diagnostics* diagnostics) {
                        "train.lora needs train.weights.file, the net that it adapts",
                        "checkpoints hold what was added to it");
   }
-  for (const char* key : {"layers", "except", "epochs"}) {
+  const std::pair<const char*, bool> refused[] = {{"layers", !train.freeze.layers.empty()},
+                                                  {"except", !train.freeze.except.empty()},
+                                                  {"epochs", train.freeze.epochs > 0}};
+  for (const auto& [key, given] : refused) {
     const std::string path = format("train.freeze.{}", key);
-    if (const Place place = loaded.PlaceOf(path))
-      diagnostics->Error(place,
+    if (given)
+      diagnostics->Error(loaded.PlaceOf(path),
                          format("{} does not go with train.lora, which freezes the net", path),
                          "remove it; train.lora.whole names parameters that learn all the same");
   }

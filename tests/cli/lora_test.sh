@@ -38,17 +38,19 @@ after=$(value loss stdout)
 holds "fine-tuning did not lower the loss: $before, then $after" awk "BEGIN { exit !($after < 0.7 * $before) }"
 
 # --- merged, it is the model that was validated, and a file like any other
+expect 0 eval tuned --json
+merged=$(value loss stdout)
 validated=$(tail -1 tuned/metrics.csv | tr , '\n' | paste -d, <(head -1 tuned/metrics.csv | tr , '\n') - | sed -n 's/^val_loss,//p')
-holds "eval of the merged model: $after, of the net with factors: $validated" \
-  awk "BEGIN { d = $after - ($validated + 0); exit !(\"$validated\" != \"\" && d < 1e-5 && d > -1e-5) }"
+holds "eval of the merged model: $merged, of the net with factors: $validated" \
+  awk "BEGIN { d = $merged - ($validated + 0); exit !(\"$validated\" != \"\" && d < 1e-5 && d > -1e-5) }"
 expect 0 export tuned merged/model.safetensors
 holds "a factor is exported" sh -c '! grep -qa lora_ merged/model.safetensors'
 expect 0 train tuned.yaml --out merged_run -q train.weights.file=merged/model.safetensors train.epochs=0
 expect 0 eval merged_run back.txt --json
 merged=$(value loss stdout)
 holds "the exported file gives $merged, the run $after" awk "BEGIN { d = $merged - $after; exit !(d < 1e-5 && d > -1e-5) }"
-expect 0 generate tuned --prompt "two one," --max-tokens 20 --temperature 0
-holds "the model counts no further back: $(cat stdout)" grep -q "four three" stdout
+expect 0 generate tuned --prompt "two one," --max-tokens 60 --temperature 0
+holds "the model counts forward as its base: $(cat stdout)" grep -q "two,$" stdout
 
 # --- stopped and resumed anywhere, the bits are the same
 expect 0 verify-resume tuned.yaml "${lora[@]}" --steps 10
