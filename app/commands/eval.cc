@@ -135,7 +135,8 @@ class Eval final : public Command {
     Evaluation evaluation(*runtime, model.symbol, *iter, Metrics(spec), nullptr,
                           session::DeviceOf(flags),
                           session::ModesOf(model, flags, *runtime, session::DeviceOf(flags), places,
-                                           console.logger()));
+                                           console.logger()),
+                          source->streams() > 0 ? model.info.carry : std::vector<std::string>());
     SetParameters(model, &evaluation.executor(), evaluation.MissingLabels());
     const report::ImageReader reader(spec.transforms);
     const Reports reports = ReportsOf(model, spec, *iter);

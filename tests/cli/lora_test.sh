@@ -60,7 +60,7 @@ holds "a resumed run has other bits" "$helper" compare tuned/checkpoints/last pa
 expect 0 train tuned --extend -q train.epochs=1 --out tuned
 
 # --- on top of each other, and with averages of the weights
-expect 0 train base.yaml --out twice -q train.weights.file=tuned train.lora='*proj_fc' train.epochs=1 train.ema=0.9
+expect 0 train base.yaml --out twice -q train.weights.file=tuned 'train.lora="*proj_fc"' train.epochs=1 train.ema=0.9
 holds "averages are of other arrays than the factors" sh -c '! grep -qaF avg:token_weight twice/checkpoints/last && grep -qaF avg:unit0_attention_proj_fc_lora_a_weight twice/checkpoints/last'
 expect 0 eval twice count.txt
 
@@ -93,18 +93,18 @@ prints "on disk:"
 expect 0 plan tuned.yaml "${lora[@]}" --json
 holds "plan counts states of frozen parameters" [ "$(value optimizer_bytes stdout | head -1)" -lt "$(($(value parameters_bytes stdout | head -1) / 2))" ]
 expect 0 train tuned.yaml "${lora[@]}" --dry-run
-expect 3 train tuned.yaml train.lora='*qkv_fc'
+expect 3 train tuned.yaml 'train.lora="*qkv_fc"'
 says "train.lora needs train.weights.file, the net that it adapts"
 expect 3 train tuned.yaml "${lora[@]}" train.freeze='unit0*'
 says "train.freeze.layers does not go with train.lora, which freezes the net"
-expect 3 train tuned.yaml train.weights.file=base train.lora='*norm*'
+expect 3 train tuned.yaml train.weights.file=base 'train.lora="*norm*"'
 says "train.lora.layers: "
 expect 3 train tuned.yaml train.weights.file=base train.lora='scores'
 says "shares its weight 'token_weight' with 'tokens'"
 expect 3 train tuned.yaml train.weights.file=base 'train.lora={layers: "*qkv_fc", whole: nothing*}'
 says "train.lora.whole: "
 expect 3 train tuned.yaml train.weights.file=base 'train.lora={layers: "*qkv_fc", r: 4}'
-says "did you mean 'rank'?"
+says "did you mean 'train.lora.rank'?"
 
 # --- an image classifier with convolutions, batch norms and a new head
 "$helper" images train 12

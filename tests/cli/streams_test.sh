@@ -19,7 +19,7 @@ net:
   layers:
     - Embedding: {name: words, input_dim: "${classes}", output_dim: 12}
     - transpose: {name: by_step, axes: [1, 0, 2]}
-    - RNN: {name: lstm, mode: lstm, state_size: 24}
+    - RNN: {name: lstm, mode: lstm, state_size: 24, num_layers: 1}
     - transpose: {name: by_example, axes: [1, 0, 2]}
     - FullyConnected: {name: scores, num_hidden: "${classes}", flatten: false}
     - SoftmaxOutput: {name: softmax, preserve_shape: true, normalization: valid}
