@@ -22,6 +22,8 @@ std::vector<MetricKind>& Kinds() {
       {"f1", {}, NewF1, DescribeF1},
       {"mean_iou", {"miou"}, NewMeanIou, DescribeMeanIou},
       {"mean_ap", {"map"}, NewMeanAp, DescribeMeanAp},
+      {"cer", {"character_error_rate"}, NewCer, DescribeCer},
+      {"wer", {"word_error_rate"}, NewWer, DescribeWer},
       {"multilabel_accuracy", {}, NewMultilabelAccuracy, DescribeMultilabelAccuracy},
       {"multilabel_f1", {}, NewMultilabelF1, DescribeMultilabelF1},
       {"auc", {}, NewAuc, NoParam::Describe},

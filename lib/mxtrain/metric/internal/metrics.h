@@ -88,12 +88,16 @@ std::unique_ptr<Metric> NewR2(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMae(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMeanIou(const Kwargs& kwargs);
 std::unique_ptr<Metric> NewMeanAp(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewCer(const Kwargs& kwargs);
+std::unique_ptr<Metric> NewWer(const Kwargs& kwargs);
 std::vector<FieldInfo> DescribeAccuracy();
 std::vector<FieldInfo> DescribeTopK();
 std::vector<FieldInfo> DescribeCrossEntropy();
 std::vector<FieldInfo> DescribeF1();
 std::vector<FieldInfo> DescribeMeanIou();
 std::vector<FieldInfo> DescribeMeanAp();
+std::vector<FieldInfo> DescribeCer();
+std::vector<FieldInfo> DescribeWer();
 std::vector<FieldInfo> DescribeMultilabelAccuracy();
 std::vector<FieldInfo> DescribeMultilabelF1();
 
