@@ -294,15 +294,33 @@ std::set<std::string> VariablesRead(const Symbol& symbol) {
   return names;
 }
 
+namespace {
+
+// What makes the value of a head that is a loss, or that MakeLoss makes one; null if it is none.
+const Node* LossOf(const Graph& graph, const NodeEntry& head) {
+  const Node* node = &graph.nodes[static_cast<size_t>(head.node)];
+  const auto is_made = [](const Node& n) { return n.op && n.op->TypeString() == "MakeLoss"; };
+  if (!is_made(*node)) return node->op && !node->op->NeedsHeadGradient() ? node : nullptr;
+  while (is_made(*node) || KeepsValues(*node))
+    node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)];
+  return node->op ? node : nullptr;
+}
+
+}  // namespace
+
 std::map<int, std::string> LabelsBesideLosses(const Symbol& symbol) {
   const Graph& graph = symbol.graph();
   std::map<std::vector<NodeEntry>, std::string> label_of;  // by the other inputs of the loss
   for (const NodeEntry& head : graph.heads) {
-    const Node& loss = graph.nodes[static_cast<size_t>(head.node)];
-    if (!loss.op || loss.op->NeedsHeadGradient() || loss.num_args < 2) continue;
-    const Node& label = graph.nodes[static_cast<size_t>(loss.inputs[loss.num_args - 1].node)];
-    if (!label.is_variable() || loss.op->HasGradient(loss.num_args - 1) || HasLabel(loss)) continue;
-    label_of[{loss.inputs.begin(), loss.inputs.begin() + loss.num_args - 1}] = label.name;
+    const Node* const loss = LossOf(graph, head);
+    if (!loss || HasLabel(*loss)) continue;
+    int at = 0;
+    while (at < loss->num_args && loss->op->HasGradient(at)) ++at;
+    if (at == 0 || at == loss->num_args) continue;
+    std::vector<NodeEntry> others(loss->inputs.begin(), loss->inputs.begin() + loss->num_args);
+    const Node& label = graph.nodes[static_cast<size_t>(others[static_cast<size_t>(at)].node)];
+    others.erase(others.begin() + at);
+    if (label.is_variable()) label_of[others] = label.name;
   }
   std::map<int, std::string> labels;
   if (label_of.empty()) return labels;

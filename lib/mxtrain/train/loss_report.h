@@ -73,7 +73,9 @@ MXTRAIN_API bool HasLabel(const Node& node);
 MXTRAIN_API std::set<std::string> VariablesRead(const Symbol& symbol);
 
 // The labels of outputs that are no losses, by output: an output that depends on an operator with
-// the same inputs as a loss, but for its label, predicts that (PointBoxes beside PointBoxLoss).
+// the same inputs as a loss, or as what MakeLoss makes one, but for its label, predicts that
+// (PointBoxes beside PointBoxLoss, ctc_greedy_decoder beside CTCLoss). The label of a loss is its
+// first argument without a gradient.
 MXTRAIN_API std::map<int, std::string> LabelsBesideLosses(const Symbol& symbol);
 
 // The variables that a gradient from a loss of the net reaches, past no operator that has none.

@@ -279,6 +279,26 @@ TEST_CASE("an output that reads what a loss reads predicts its label") {
   CHECK(LabelsBesideLosses(op("SoftmaxOutput", "softmax", {}, {scores, truth})).empty());
 }
 
+TEST_CASE("what reads the scores of a loss that MakeLoss makes predicts its label") {
+  const auto registry = BuiltinOperators();
+  const auto op = [&](const char* type, const Kwargs& params, std::vector<Symbol> inputs) {
+    return Symbol::Create(*registry, type, Lower(type), params, inputs);
+  };
+  const Symbol scores = Symbol::Variable("scores"), text = Symbol::Variable("text");
+  const Symbol loss = op("MakeLoss", {}, {op("CTCLoss", {}, {scores, text})}),
+               said = op("ctc_greedy_decoder", {}, {scores}),
+               other = op("ctc_greedy_decoder", {}, {Symbol::Variable("other")});
+  using Labels = std::map<int, std::string>;
+  CHECK(LabelsBesideLosses(Symbol::Group(std::vector{loss, said})) == Labels{{1, "text"}});
+  CHECK(LabelsBesideLosses(Symbol::Group(std::vector{loss, other})).empty());
+  const Kwargs lengths = {{"use_data_lengths", "1"}};
+  const Symbol steps = Symbol::Variable("steps");
+  const Symbol bounded = op("MakeLoss", {}, {op("CTCLoss", lengths, {scores, text, steps})});
+  CHECK(LabelsBesideLosses(Symbol::Group(std::vector{bounded, said})).empty());
+  const Symbol heard = op("ctc_greedy_decoder", lengths, {scores, steps});
+  CHECK(LabelsBesideLosses(Symbol::Group(std::vector{bounded, heard})) == Labels{{1, "text"}});
+}
+
 TEST_CASE("a metric without an output compares that of the first labelled loss with its label") {
   const auto registry = BuiltinOperators();
   const auto op = [&](const char* type, const Kwargs& params, std::vector<Symbol> inputs) {
