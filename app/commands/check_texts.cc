@@ -37,7 +37,9 @@ struct TextPlace {
   }
 };
 
+// Whether texts are what the net reads.
 bool HoldsTexts(const io::Source& source) {
+  if (source.num_tokens() == 0) return false;
   for (int64_t i = 0; i < source.size(); ++i) {
     if (!source.TextOf(i).empty()) return true;
   }
