@@ -344,6 +344,13 @@ def mxnet_cases():
     yield Case("MakeLoss", {"data": Uniform((4, 3))}, {"grad_scale": 2, "normalization": "valid"}, loss=True)
     yield Case("make_loss", {"data": Uniform((4, 3))}, loss=True)
     yield Case("softmax_cross_entropy", {"data": scores, "label": classes})
+    words = [[1, 2, 0, 0], [2, 2, 3, 0], [0, 0, 0, 0], [3, 1, 3, 1], [4, 4, 4, 4]]   # the last one has no path of six steps
+    spoken = {"data": Uniform((6, 5, 6), -3, 3), "label": Fixed(words)}
+    yield Case("CTCLoss", spoken, note="blank first")
+    yield Case("CTCLoss", {**spoken, "label": Fixed([[k - 1 for k in word] for word in words])}, {"blank_label": "last"}, "blank last")
+    yield Case("CTCLoss", {**spoken, "data_lengths": Fixed([6, 4, 3, 5, 6])}, {"use_data_lengths": True}, "data_lengths")
+    yield Case("_contrib_ctc_loss", {**spoken, "label": Fixed([[1, 2, 3, 4]] * 5), "label_lengths": Fixed([4, 0, 1, 2, 3])},
+               {"use_label_lengths": True}, "label_lengths")
     # others
     yield Case("_contrib_div_sqrt_dim", X)
     qkv = Uniform((5, 2, 3 * 4 * 3))

@@ -56,7 +56,6 @@ net:
     - CTCLoss: {name: ctc, inputs: scores}
     - MakeLoss: {name: loss}
     - ctc_greedy_decoder: {name: text, inputs: scores}
-  outputs: [loss, text]
 )";
 
 struct Lines {

@@ -67,6 +67,8 @@ class MXTRAIN_API DataIter {
 
   virtual std::vector<DataDesc> provide_data() const = 0;
   virtual std::vector<DataDesc> provide_label() const = 0;  // empty: no labels
+  // The data of batches of each size, if they differ (bucketed_iter.h), the longest last.
+  virtual std::vector<std::vector<DataDesc>> buckets() const { return {provide_data()}; }
   virtual int64_t batch_size() const = 0;
   virtual int64_t batches_per_epoch() const = 0;
   virtual int64_t examples() const = 0;  // in the source

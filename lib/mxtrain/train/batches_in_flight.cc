@@ -82,7 +82,7 @@ void BatchesInFlight::Collect(const DataBatch& batch, const BoundNet& net, int64
   reads_.clear();
   writes_.assign({sums_, batch_marks_[static_cast<size_t>(batches_ % 2)]});
   auto outcome = outcomes_.Take();
-  for (const auto& executor : net.executors()) {
+  for (const auto& executor : net.running()) {
     for (const NDArray& output : executor->outputs())
       reads_.push_back(outcome->outputs.emplace_back(output.ToHost()).var());
   }

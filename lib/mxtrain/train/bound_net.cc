@@ -105,11 +105,32 @@ void BoundNet::Bind(const DataIter& train, DataIter* val) {
     executors_.push_back(Executor::SimpleBind(runtime_, net, request));
     carried_.emplace_back(runtime_, *executors_.back(), bound_);
   }
+  BindShorter(train);
   PrepareSums();
   if (!val) return;
   evaluation_ = std::make_unique<Evaluation>(runtime_, net_.symbol, *val, options_.metrics,
                                              executors_[0].get(), options_.workers[0],
                                              options_.modes, options_.model.carry);
+}
+
+// The longest is bound first, so that the arena need not grow.
+void BoundNet::BindShorter(const DataIter& train) {
+  sizes_.emplace(train);
+  running_ = sizes_->longest();
+  if (sizes_->count() == 1) return;
+  const auto refuse = [](const char* what) {
+    Throw(ErrorKind::kConfig, "batches of several lengths (data.buckets) cannot be used with {}",
+          what);
+  };
+  if (!rows_read_.empty()) refuse("sparse_grad, whose rows are those of batches of one length");
+  if (options_.sync_batch_norm) refuse("train.kvstore.sync_batch_norm");
+  if (options_.watch.show) refuse("train.watch");
+  if (!bound_.states.empty()) refuse("states that go on from batch to batch (net.carry)");
+  for (size_t size = 0; size < sizes_->longest(); ++size) {
+    std::vector<std::unique_ptr<Executor>>& executors = shorter_.emplace_back();
+    for (const auto& executor : executors_)
+      executors.push_back(executor->Reshape(sizes_->ShapesOf(size, num_workers())));
+  }
 }
 
 // Kernels and the order of layers depend on a machine and its threads: the ranks compare theirs.
@@ -174,10 +195,16 @@ void BoundNet::CopyFirst() {
 void BoundNet::Step(const DataBatch& batch) {
   const int parts = num_workers();
   input_order_->Arrange(batch, &inputs_);
+  running_ = sizes_->Of(batch);
+  if (running_ != sizes_->longest()) {
+    // Executors of all sizes count the passes of random numbers together.
+    for (size_t w = 0; w < executors_.size(); ++w)
+      running()[w]->set_random_step(executors_[w]->random_step());
+  }
   for (int w = 0; w < parts; ++w) {
     if (parts == 1) {
       carried_[0].PutInto(&inputs_);
-      first().BeginStep(inputs_);
+      running()[0]->BeginStep(inputs_);
       break;
     }
     part_.clear();
@@ -185,8 +212,12 @@ void BoundNet::Step(const DataBatch& batch) {
       const int64_t rows = input.empty() ? 0 : input.shape()[0] / parts;
       part_.push_back(input.empty() ? input : input.Slice(w * rows, (w + 1) * rows));
     }
-    carried_[w].PutInto(&part_);
-    executors_[w]->BeginStep(part_);
+    carried_[static_cast<size_t>(w)].PutInto(&part_);
+    running()[static_cast<size_t>(w)]->BeginStep(part_);
+  }
+  if (running_ != sizes_->longest()) {
+    for (size_t w = 0; w < executors_.size(); ++w)
+      executors_[w]->set_random_step(running()[w]->random_step());
   }
   for (size_t i = 0; i < first().step_sums().size(); ++i) {
     SumOverParts(options_.group, sums_[i]);

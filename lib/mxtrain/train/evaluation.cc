@@ -303,16 +303,21 @@ void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) c
 
 Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
                        const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
-                       const ComputeModes& modes, const std::vector<std::string>& carry)
+                        const ComputeModes& modes, const std::vector<std::string>& carry)
     : runtime_(runtime),
       iter_(iter),
       net_(WithCarriedStates(runtime.operators(), OnBatchesOf(iter, runtime.operators(), symbol),
                              carry)),
+      sizes_(iter),
       scores_(symbol, metrics, iter.provide_label()) {
   executor_ = Executor::SimpleBind(
       runtime, net_.net, EvaluationRequest(net_.net, WithStates(ArraysOf(iter), net_), ctx, modes),
       shared);
   carried_ = std::make_unique<CarriedStates>(runtime, *executor_, net_);
+  if (!net_.states.empty() && sizes_.count() > 1)
+    Throw(ErrorKind::kConfig, "states go on (net.carry) between batches of one length alone");
+  for (size_t size = 0; size < sizes_.longest(); ++size)
+    shorter_.push_back(executor_->Reshape(sizes_.ShapesOf(size)));
   // Labels that no output depends on need arrays all the same. Shared ones are parameters of the
   // layers that compute a label.
   const std::set<std::string> read = VariablesRead(symbol);
@@ -327,15 +332,17 @@ void Evaluation::Launch(const InputOrder& order, Flight* flight) {
   std::vector<NDArray> inputs;
   order.Arrange(flight->batch, &inputs);
   carried_->PutInto(&inputs);
-  executor_->Forward(inputs);
+  const size_t size = sizes_.Of(flight->batch);
+  Executor& executor = size == sizes_.longest() ? *executor_ : *shorter_[size];
+  executor.Forward(inputs);
   carried_->Update();
-  const std::vector<NDArray>& outputs = executor_->outputs();
+  const std::vector<NDArray>& outputs = executor.outputs();
   flight->outputs.resize(num_outputs());
   for (size_t i = 0; i < num_outputs(); ++i) {
     NDArray& copy = flight->outputs[i];
     const Context ctx = outputs[i].ctx();
     const Context host = ctx.type == DeviceType::kGPU ? Context::cpu_pinned(ctx.id) : ctx;
-    if (copy.empty())
+    if (copy.empty() || copy.shape() != outputs[i].shape())
       copy = NDArray(runtime_, outputs[i].shape(), outputs[i].dtype(), host, Layout(),
                      "evaluated " + outputs[i].who());
     copy.CopyFrom(outputs[i]);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/error.h"
+
 namespace mxtrain {
 
 Symbol OnBatchesOf(const DataIter& iter, const OperatorRegistry& operators, const Symbol& net) {
@@ -24,6 +26,40 @@ std::vector<DataDesc> ArraysOf(const DataIter& iter) {
   std::vector<DataDesc> arrays = iter.provide_data();
   for (DataDesc& desc : iter.provide_label()) arrays.push_back(std::move(desc));
   return arrays;
+}
+
+BatchSizes::BatchSizes(const DataIter& iter) {
+  for (const DataDesc& desc : iter.provide_data()) names_.push_back(desc.name);
+  for (const std::vector<DataDesc>& descs : iter.buckets()) {
+    std::vector<TShape>& shapes = shapes_.emplace_back();
+    for (const DataDesc& desc : descs) shapes.push_back(desc.array_shape());
+  }
+}
+
+size_t BatchSizes::Of(const DataBatch& batch) const {
+  if (count() == 1) return 0;
+  const auto fits = [&batch](const std::vector<TShape>& shapes) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      if (shapes[i] != batch.data[i].shape()) return false;
+    }
+    return true;
+  };
+  const auto found = std::find_if(shapes_.begin(), shapes_.end(), fits);
+  if (found == shapes_.end()) {
+    Throw(ErrorKind::kBug, "a batch of shape {} is of none of the {} sizes of its iterator",
+          batch.data[0].shape().ToString(), count());
+  }
+  return static_cast<size_t>(found - shapes_.begin());
+}
+
+std::map<std::string, TShape> BatchSizes::ShapesOf(size_t size, int64_t parts) const {
+  std::map<std::string, TShape> shapes;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    TShape shape = shapes_[size][i];
+    shape[0] /= parts;
+    shapes[names_[i]] = shape;
+  }
+  return shapes;
 }
 
 Executor::BindRequest EvaluationRequest(const Symbol& net, std::span<const DataDesc> arrays,

@@ -32,6 +32,22 @@ struct ComputeModes {
 // The arrays of an iterator's batches: data, then labels.
 MXTRAIN_API std::vector<DataDesc> ArraysOf(const DataIter& iter);
 
+// The sizes of the batches of an iterator (DataIter::buckets). With several, a net is bound to the
+// longest, and reshaped to the others. Immutable.
+class MXTRAIN_API BatchSizes {
+ public:
+  explicit BatchSizes(const DataIter& iter);
+  size_t count() const { return shapes_.size(); }
+  size_t longest() const { return count() - 1; }
+  size_t Of(const DataBatch& batch) const;  // throws kBug for a batch of none of them
+  // By input, of a part of `parts` equal ones of a batch.
+  std::map<std::string, TShape> ShapesOf(size_t size, int64_t parts = 1) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::vector<TShape>> shapes_;  // of the arrays of each size
+};
+
 // Request for binding a net to a batch's arrays, without gradients. Arrays the net does not read
 // are labels of metrics; a shape without a rank is inferred by the net.
 MXTRAIN_API Executor::BindRequest EvaluationRequest(const Symbol& net,

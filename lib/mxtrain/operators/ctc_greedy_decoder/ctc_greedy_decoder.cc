@@ -33,7 +33,7 @@ bool CtcGreedyDecoderProperty::InferShape(std::vector<TShape>* in, std::vector<T
 
 bool CtcGreedyDecoderProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                          std::vector<DType>*) const {
-  UnifyType((*out)[0], &(*in)[0], TypeString(), "data");
+  if ((*in)[0] == DType::kUnknown) (*in)[0] = (*out)[0];
   if (in->size() > 1 && (*in)[1] == DType::kUnknown) (*in)[1] = DType::kFloat32;
   if ((*in)[0] == DType::kUnknown) return false;
   UnifyType((*in)[0], &(*out)[0], TypeString(), "output");

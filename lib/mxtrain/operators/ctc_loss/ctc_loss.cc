@@ -40,7 +40,7 @@ bool CtcLossProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* o
 
 bool CtcLossProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                 std::vector<DType>*) const {
-  UnifyType((*out)[0], &(*in)[kData], TypeString(), "data");
+  if ((*in)[kData] == DType::kUnknown) (*in)[kData] = (*out)[0];
   for (size_t i = kLabel; i < in->size(); ++i) {
     // Half precision does not hold every class.
     if ((*in)[i] == DType::kUnknown)

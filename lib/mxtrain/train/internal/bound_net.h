@@ -5,6 +5,7 @@
 // the training thread.
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -34,7 +35,12 @@ class BoundNet {
   BoundNet(Runtime& runtime, const TrainOptions& options, Part part, const DataIter& train,
            DataIter* val);
 
+  // Of each worker; with batches of several sizes, those of the longest.
   std::span<const std::unique_ptr<Executor>> executors() const { return executors_; }
+  // Of each worker, those that ran the last batch. They share arrays and arena with executors().
+  std::span<const std::unique_ptr<Executor>> running() const {
+    return running_ == sizes_->longest() ? executors_ : shorter_[running_];
+  }
   int num_workers() const { return static_cast<int>(executors_.size()); }
   Executor& first() const { return *executors_[0]; }
   Evaluation* evaluation() const { return evaluation_.get(); }  // null without validation data
@@ -66,6 +72,7 @@ class BoundNet {
     return own;
   }
   void Bind(const DataIter& train, DataIter* val);
+  void BindShorter(const DataIter& train);
   void PrepareSums();
   void Initialize();
   // A parameter that layers before and after the features read has an array in both parts.
@@ -78,6 +85,9 @@ class BoundNet {
   CarryingNet bound_;
   std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<CarriedStates> carried_;  // of each
+  std::optional<BatchSizes> sizes_;
+  std::vector<std::vector<std::unique_ptr<Executor>>> shorter_;  // by size, without the longest
+  size_t running_ = 0;                                           // the size of the last batch
   std::vector<RowsRead> rows_read_;
   std::vector<std::vector<NDArray>> sums_;  // for batch norm, of workers; in the order of a step
   std::unique_ptr<Evaluation> evaluation_;
