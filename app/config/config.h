@@ -118,8 +118,9 @@ struct DataConfig {
   bool exact_decode = false;
   int bits = 8;
   TilesConfig tiles;
-  std::string cache;      // "none", "ram" or "features"
-  ByteCount cache_bytes;  // 0: half of what is free
+  std::vector<int64_t> bucket_lengths;  // rising lengths below that of the net's input
+  std::string cache;                    // "none", "ram" or "features"
+  ByteCount cache_bytes;                // 0: half of what is free
   double max_bad = 0;
 };
 

@@ -114,6 +114,13 @@ Section<DataConfig> DataSection() {
           "such images are reduced to 8 bits")
       .Also({"bit_depth", "bits_per_channel"});
   s.Below("tiles", &C::tiles, TilesSection(), "large images are read in parts", false, "size");
+  s.Add("bucket_lengths", &C::bucket_lengths)
+      .QuietDefault({})
+      .Help(
+          "lengths below that of the net's input, the width of images or the ids of texts: a batch "
+          "has examples of similar length, padded to the first of these that all fit in; images "
+          "by `letterbox`")
+      .Also({"bucket_sizes", "bucket_boundaries", "group_by_length"});
   s.Add("cache", &C::cache)
       .Default("none")
       .Choices({"none", "ram", "features"})

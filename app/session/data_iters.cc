@@ -55,10 +55,9 @@ std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
   if (pass == Pass::kTraining) CheckBatch(*source, c);
   p.Feed(ctx_);
   Measure(validation);
-  const std::vector<io::TransformSpec> transforms = Transforms(validation);
   std::unique_ptr<DataIter> iter;
   try {
-    iter = io::NewPipeline(runtime_, std::move(source), transforms, p);
+    iter = MakeIter(std::move(source), p, validation, pass);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
     const config::Place place = c.transforms.empty() ? c.place : c.transforms.back().place;

@@ -61,6 +61,14 @@ class DataIters {
   std::unique_ptr<DataIter> Make(bool validation, Pass pass);
   std::shared_ptr<const io::Source> Examples(bool validation);
   Kwargs ParamsOf(const io::Source& source, const config::SourceConfig& c, Pass pass) const;
+  // As io::NewPipeline, of examples in buckets, if data.bucket_lengths names any.
+  std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source,
+                                     const io::PipelineParam& param, bool validation, Pass pass);
+  std::unique_ptr<DataIter> MakeBucketed(std::shared_ptr<const io::Source> source,
+                                         const io::PipelineParam& param, bool validation);
+  // Rising, the last that of the net's input.
+  std::vector<int64_t> BucketLengths(const io::Source& source) const;
+  [[noreturn]] void RefuseBuckets(const std::string& text, const std::string& help) const;
   void AddMixing(Kwargs* pipeline) const;
   void AddMosaic(Kwargs* pipeline) const;
   int64_t GlobalBatch() const;  // of all ranks

@@ -2,6 +2,7 @@
 #include "mxtrain/io/bucketed_iter.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "mxtrain/base/error.h"
@@ -136,37 +137,36 @@ void RequireOneField(const Source& source, FieldKind kind, const char* what) {
 
 std::vector<Bucket> MakeBuckets(std::span<const int64_t> of_examples,
                                 std::span<const int64_t> lengths, int64_t least) {
-  std::vector<Bucket> all;
-  for (const int64_t length : lengths) all.push_back({length, {}});
-  for (size_t i = 0; i < of_examples.size(); ++i) {
-    const auto found = std::lower_bound(lengths.begin(), lengths.end(), of_examples[i]);
-    const auto b = std::min<size_t>(static_cast<size_t>(found - lengths.begin()), all.size() - 1);
-    all[b].examples.push_back(static_cast<int64_t>(i));
+  least = std::max<int64_t>(least, 1);
+  std::vector<int64_t> rising(of_examples.size());
+  std::iota(rising.begin(), rising.end(), int64_t{0});
+  std::stable_sort(rising.begin(), rising.end(), [&](int64_t a, int64_t b) {
+    return of_examples[static_cast<size_t>(a)] < of_examples[static_cast<size_t>(b)];
+  });
+  // From the longest down: what is above the next length, and as many more as are missing.
+  std::vector<Bucket> buckets;
+  for (size_t b = lengths.size(); b-- > 0;) {
+    auto first = rising.end();
+    while (first != rising.begin() &&
+           (b == 0 || of_examples[static_cast<size_t>(*(first - 1))] > lengths[b - 1]))
+      --first;
+    const bool is_longest = buckets.empty();
+    if (first == rising.end() && !is_longest) continue;
+    const auto missing = std::max<int64_t>(least - (rising.end() - first), 0);
+    first -= std::min<int64_t>(missing, first - rising.begin());
+    buckets.push_back({lengths[b], {first, rising.end()}});
+    rising.erase(first, rising.end());
   }
-  const auto join = [](Bucket from, Bucket* to) {
-    to->length = std::max(to->length, from.length);
-    to->examples.insert(to->examples.end(), from.examples.begin(), from.examples.end());
-    std::sort(to->examples.begin(), to->examples.end());
-  };
-  std::vector<Bucket> joined;
-  for (Bucket& bucket : all) {
-    const bool too_few =
-        !joined.empty() && std::ssize(joined.back().examples) < std::max<int64_t>(least, 1);
-    if (too_few) {
-      join(std::exchange(joined.back(), Bucket()), &bucket);
-      joined.pop_back();
-    }
-    joined.push_back(std::move(bucket));
+  // The shortest may be left with too few.
+  if (buckets.size() > 1 && std::ssize(buckets.back().examples) < least) {
+    const Bucket few = std::move(buckets.back());
+    buckets.pop_back();
+    std::vector<int64_t>& into = buckets.back().examples;
+    into.insert(into.end(), few.examples.begin(), few.examples.end());
   }
-  const auto is_short = [least](const Bucket& bucket) {
-    return std::ssize(bucket.examples) < std::max<int64_t>(least, 1);
-  };
-  while (joined.size() > 1 && is_short(joined.back())) {
-    Bucket last = std::move(joined.back());
-    joined.pop_back();
-    join(std::move(last), &joined.back());
-  }
-  return joined;
+  std::reverse(buckets.begin(), buckets.end());
+  for (Bucket& bucket : buckets) std::sort(bucket.examples.begin(), bucket.examples.end());
+  return buckets;
 }
 
 std::vector<int64_t> LengthsOfLists(const Source& source, float padding) {

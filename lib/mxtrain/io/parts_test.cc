@@ -155,6 +155,12 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
            lines += format("{},word{} more\n", "abc"[i % 3], i);
          dir.Write("texts.csv", lines);
        }},
+      {"text_lines",
+       [&] {
+         std::string lines;
+         for (int64_t i = 0; i < kExamples; ++i) lines += format("{}.png line {}\n", i, i);
+         dir.Write("lines.txt", lines);
+       }},
       {"text",
        [&] { dir.Write("text.txt", std::string("a text of 12").substr(0, kExamples + 1)); }},
       {"record",
@@ -172,14 +178,15 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
   for (int64_t i = 0; i < kExamples; ++i) {
     std::fill(image.pixels.begin(), image.pixels.end(), static_cast<uint8_t>(20 * i));
     if (kind == "image_folder") dir.Write(format("{}/{}.png", "abc"[i % 3], i), EncodePng(image));
-    static const std::set<std::string> kFlat = {"list", "image_list", "voc",
-                                                "yolo", "coco",       "box_csv"};
+    static const std::set<std::string> kFlat = {"list", "image_list", "voc",       "yolo",
+                                                "coco", "box_csv",    "text_lines"};
     if (kFlat.contains(kind)) dir.Write(format("{}.png", i), EncodePng(image));
   }
   if (kind == "csv") return {{"path", dir.path("table.csv")}, {"label_columns", "label"}};
   if (kind == "coco") return {{"path", dir.path("boxes.json")}};
   if (kind == "box_csv") return {{"path", dir.path("boxes.csv")}};
   if (kind == "labelled_text") return {{"path", dir.path("texts.csv")}, {"length", "2"}};
+  if (kind == "text_lines") return {{"path", dir.path("lines.txt")}};
   if (kind == "text") return {{"path", dir.path("text.txt")}, {"length", "1"}};
   if (kind == "list") return {{"path", dir.path("list.txt")}};
   return {{"path", dir.path()}};

@@ -119,8 +119,8 @@ void BoundNet::BindShorter(const DataIter& train) {
   running_ = sizes_->longest();
   if (sizes_->count() == 1) return;
   const auto refuse = [](const char* what) {
-    Throw(ErrorKind::kConfig, "batches of several lengths (data.buckets) cannot be used with {}",
-          what);
+    Throw(ErrorKind::kConfig,
+          "batches of several lengths (data.bucket_lengths) cannot be used with {}", what);
   };
   if (!rows_read_.empty()) refuse("sparse_grad, whose rows are those of batches of one length");
   if (options_.sync_batch_norm) refuse("train.kvstore.sync_batch_norm");
