@@ -161,7 +161,7 @@ const std::vector<Key>& Schema() {
         .QuietDefault("")
         .Help(
             "what is learned, where losses alone do not tell: classification, multilabel, "
-            "regression, image_to_image, segmentation, detection, language_model; "
+            "regression, image_to_image, segmentation, detection, text_lines, language_model; "
             "decides metrics, reports and what `infer` writes")
         .Also({"problem", "problem_type", "task_type"});
     s.Below("net", &Config::net, NetSection(), "the net", true, "",

@@ -110,6 +110,8 @@ shipped text/minilm_l6.yaml "$(train texts.csv)" "$(val texts.csv)" data.train.t
 expect 0 plan "$source_dir/configs/text/bert_base.yaml" "$(train texts.csv)" "$(val texts.csv)" data.train.tokenizer_file=wordpiece.json \
   data.train.text_columns=description data.val.text_columns=description data.batch_size=2
 echo text/bert_base.yaml >>tried
+expect 0 synth lines --task text_lines --count 80 --size 40
+shipped text/crnn.yaml "$(train lines/train.tsv)" "$(val lines/val.tsv)"
 shipped regression/smooth_l1.yaml "$(train points.csv)"
 shipped siamese/pairs.yaml "$(train pairs.csv)"
 

@@ -52,6 +52,7 @@ constexpr Refused kNotInNets[] = {
     {"multi_sum_sq", "part of training"},
     {"PointBoxLoss", "a loss; it reads labels"},
     {"SimOtaLoss", "a loss; it reads labels"},
+    {"CTCLoss", "a loss; it reads labels"},
     {"cached_attention", "keeps keys and values from run to run"},
     {"AnchorBoxLoss", "a loss; it reads labels"},
     {"_contrib_MultiBoxTarget", "targets of a loss; it reads labels"},
@@ -66,6 +67,7 @@ bool IsInNets(const std::string& op) {
 constexpr Refused kNoEquivalent[] = {
     {"Correlation", "ONNX has no such operator"},
     {"RNN", "its packed parameters are not taken apart"},
+    {"ctc_greedy_decoder", "moves each label of a sequence to its place"},
     {"digamma", "ONNX has no such function"},
     {"erfinv", "ONNX has no such function"},
     {"gamma", "ONNX has no such function"},
