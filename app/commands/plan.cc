@@ -120,6 +120,7 @@ class Plan final : public Command {
                    plot_);
     }
     if (!plot_net_.empty()) plot::SaveAs(DrawNet(session), plot_net_);
+    const std::vector<BucketPlan> buckets = PlanBuckets(session, trained_graph, train);
     const bool fits = !memory_.empty();
     const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
@@ -129,6 +130,8 @@ class Plan final : public Command {
                      {"most_files", disk.most_files},
                      {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
       if (ranks_ > 0) all["ranks"] = {{"count", ranks_}, {"sent_bytes", of_ranks.sent_bytes}};
+      for (const BucketPlan& bucket : buckets)
+        all["buckets"].push_back({{"length", bucket.length}, {"full_bytes", bucket.bytes}});
       if (time) all["time"] = ToJson(*time);
       if (cut) all["features"] = ToJson(session, *cut);
       all["learning_rates"] = RatesToJson(session);
@@ -152,6 +155,7 @@ class Plan final : public Command {
         out << format("between {} processes: each sends {} in a step\n", ranks_,
                       FormatBytes(of_ranks.sent_bytes));
       }
+      PrintBuckets(buckets, out);
       if (cut) PrintFeatures(session, *cut, out);
       PrintRates(session, out);
       if (session.config().train.kvstore.sync_batch_norm)
@@ -197,6 +201,36 @@ class Plan final : public Command {
     fit.batch = fits * workers;
     fit.is_most = fits == most;
     return fit;
+  }
+
+  // Training on batches of one of data.bucket_lengths, or of the net's own length.
+  struct BucketPlan {
+    int64_t length = 0, bytes = 0;  // of the arena
+  };
+
+  static std::vector<BucketPlan> PlanBuckets(session::Session& session, const Graph& graph,
+                                             const executor::BindRequest& train) {
+    std::vector<BucketPlan> plans;
+    std::vector<int64_t> lengths = session.config().data.bucket_lengths;
+    const auto& inputs = session.net().inputs;
+    if (lengths.empty() || inputs.size() != 1 || !train.shapes.contains(inputs[0].name)) return {};
+    executor::BindRequest request = train;
+    TShape& shape = request.shapes.at(inputs[0].name);
+    lengths.push_back(shape[shape.ndim() - 1]);
+    for (const int64_t length : lengths) {
+      shape[shape.ndim() - 1] = length;
+      const executor::ExecGraph bound = executor::RunPasses(graph, request, session.runtime());
+      plans.push_back(
+          {length, executor::PlanMemory(bound, request, executor::Strategy::kFull).arena_bytes});
+    }
+    return plans;
+  }
+
+  static void PrintBuckets(const std::vector<BucketPlan>& buckets, std::ostream& out) {
+    if (buckets.empty()) return;
+    out << "executors of several lengths share the largest arena:\n";
+    for (const BucketPlan& bucket : buckets)
+      out << format("  batches of {}: activations {}\n", bucket.length, FormatBytes(bucket.bytes));
   }
 
   static int64_t LargestOf(const session::MemoryBytes& bytes) {
