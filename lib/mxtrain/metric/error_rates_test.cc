@@ -96,7 +96,7 @@ TEST_CASE("cer and wer: what is no text") {
   CHECK(std::isnan(cer->value()));
   const Texts label{{1, 2}, {1, 2}}, scores{{1, 3}, {1, 2, 3}}, said{{1, 1, 2}, {1, 0.5f}};
   CHECK_THROWS_WITH_AS(cer->Update(label, scores, 1),
-                       "metric cer: labels (1, 2) and output (1, 3); expected texts (N, letters) "
+                       "metric cer: labels [1, 2] and output [1, 3]; expected texts (N, letters) "
                        "and what ctc_greedy_decoder says (N, steps, 2)",
                        Error);
   const Texts wrong{{1, 2}, {1, std::nanf("")}};
