@@ -33,14 +33,16 @@ bool IsTableName(const std::string& path) {
          ending == ".ndjson";
 }
 
-// Paths as `texts`, and what is written in the images as `labels`.
+// Paths as `texts`, and what is written in the images as `labels`. A path ends at the tab of its
+// line, or else at the first comma or blank.
 TextRows ReadList(const TextLinesParam& param) {
   TextRows rows;
   const std::string all =
       PlainText(ReadMaybeGzip(param.path, kMostLinesBytes, Readable::kFileOrPipe), param.path);
   ForEachLine(all, [&](std::string_view line, int64_t number) {
     if (line.starts_with('#')) return;
-    const size_t end = std::min(line.find(ListSeparator(line)), line.size());
+    const bool tab = line.find('\t') != std::string_view::npos;
+    const size_t end = std::min(line.find_first_of(tab ? "\t" : ", "), line.size());
     const std::string_view path = Trim(line.substr(0, end), kBlanks);
     CheckPath(path, [&] { return format("{}:{}", param.path, number); });
     if (end == line.size() && param.labels) {
