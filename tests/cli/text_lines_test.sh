@@ -44,7 +44,8 @@ net:
     - FullyConnected: {name: scores, num_hidden: "${classes + 1}", flatten: false}
     - CTCLoss: {name: ctc, inputs: scores}
     - MakeLoss: {name: loss}
-    - ctc_greedy_decoder: {name: text, inputs: scores}
+    - ctc_greedy_decoder: {name: letters, inputs: scores}
+    - BlockGrad: {name: text}
 data:
   batch_size: 8
   train:

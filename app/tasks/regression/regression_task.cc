@@ -97,8 +97,10 @@ MXTRAIN_TASK(regression_task, tasks) {
     using Kind = LossReport::Head::Kind;
     const bool numbers =
         head.loss && (head.loss->kind == Kind::kLinear || head.loss->kind == Kind::kAbsolute);
-    const bool fits = head.has_loss_of_label() ? numbers && !head.gives_image()
-                                               : !head.is_value_of_loss() && !head.gives_classes();
+    const bool letters = head.op == "ctc_greedy_decoder";  // of the task text_lines
+    const bool fits = head.has_loss_of_label()
+                          ? numbers && !head.gives_image()
+                          : !head.is_value_of_loss() && !head.gives_classes() && !letters;
     return fits ? std::make_unique<RegressionTask>(head) : nullptr;
   };
   tasks.Add(std::move(kind));

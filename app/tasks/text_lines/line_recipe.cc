@@ -32,9 +32,9 @@ constexpr size_t kLineBeginning = size_t{1} << 16;
 constexpr const char* kLineNet = R"(
 blocks:
   conv_bn:
-    params: {filters, kernel: [3, 3], pad: [1, 1]}
+    params: {filters}
     layers:
-      - Convolution: {name: conv, num_filter: "${filters}", kernel: "${kernel}", pad: "${pad}", no_bias: true}
+      - Convolution: {name: conv, num_filter: "${filters}", kernel: 3, pad: 1, no_bias: true}
       - BatchNorm: {name: bn, fix_gamma: false}
       - Activation: {name: relu, act_type: relu}
 
@@ -55,7 +55,8 @@ net:
     - FullyConnected: {name: scores, num_hidden: "${classes + 1}", flatten: false}   # of the blank, and of the letters
     - CTCLoss: {name: ctc, inputs: scores}
     - MakeLoss: {name: loss}
-    - ctc_greedy_decoder: {name: text, inputs: scores}
+    - ctc_greedy_decoder: {name: letters, inputs: scores}
+    - BlockGrad: {name: text}
 )";
 
 struct Lines {
