@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mxtrain/io/bucketed_iter.h"
+
 namespace mxtrain::tasks {
 
 int64_t Example::index() const {
@@ -46,7 +48,7 @@ Examples::Examples(const DataBatch& batch, const DataIter& iter, const io::Sourc
     : batch_(batch),
       iter_(iter),
       source_(source),
-      inputs_(iter.provide_data()),
+      inputs_(io::DataOf(iter, batch)),
       values_(inputs_.size()) {}
 
 }  // namespace mxtrain::tasks

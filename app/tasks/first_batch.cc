@@ -6,6 +6,7 @@
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/io/bucketed_iter.h"
 
 namespace mxtrain::tasks {
 namespace {
@@ -38,11 +39,12 @@ std::vector<ShownLabel> LabelsOf(const DataBatch& batch, const DataIter& iter,
 
 void SaveFirstBatch(const std::string& folder, DataIter& train, const report::ImageReader& reader,
                     const std::vector<std::unique_ptr<Task>>& tasks) {
-  const std::vector<DataDesc> inputs = train.provide_data();
+  std::vector<DataDesc> inputs = train.provide_data();
   const auto images = std::ranges::count_if(inputs, report::ImageReader::IsImage);
   DataBatch batch;
   train.Reset(0);
   if (images == 0 || !train.Next(&batch)) return;
+  inputs = io::DataOf(train, batch);
   MakeOwnFolder(folder);
   const std::vector<ShownLabel> labels = LabelsOf(batch, train, tasks);
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -53,4 +53,15 @@ MXTRAIN_API std::unique_ptr<DataIter> NewBucketedIter(std::shared_ptr<const Sour
                                                       std::vector<std::unique_ptr<DataIter>> iters,
                                                       uint64_t seed, bool shuffle);
 
+// What a batch of the iterator holds: of its buckets the one whose arrays have the batch's shapes.
+inline std::vector<DataDesc> DataOf(const DataIter& iter, const DataBatch& batch) {
+  for (std::vector<DataDesc>& descs : iter.buckets()) {
+    bool fits = descs.size() == batch.data.size();
+    for (size_t i = 0; fits && i < descs.size(); ++i)
+      fits = descs[i].array_shape() == batch.data[i].shape();
+    if (fits) return std::move(descs);
+  }
+  return iter.provide_data();
+}
+
 }  // namespace mxtrain::io
