@@ -224,6 +224,11 @@ MXTRAIN_SOURCE(text_lines_source, sources) {
   SourceKind kind = SourceKindOf<TextLinesParam, NewTextLinesSource>(
       "text_lines", "images of text, with what is written in them, in a list or a table");
   kind.carried = {"label_length"};
+  // Whatever lists images may say what is written in them, which those who read lines expect.
+  kind.recognize = [](const std::string& path) -> std::optional<Recognition> {
+    if (std::filesystem::is_directory(path)) return std::nullopt;
+    return Recognition{false, {{"path", path}}};
+  };
   sources.Add(std::move(kind));
 }
 
