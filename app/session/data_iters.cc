@@ -58,6 +58,8 @@ std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
   std::unique_ptr<DataIter> iter;
   try {
     iter = MakeIter(std::move(source), p, validation, pass);
+  } catch (const config::DiagnosticError&) {
+    throw;  // says where
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
     const config::Place place = c.transforms.empty() ? c.place : c.transforms.back().place;
