@@ -554,7 +554,7 @@ TEST_CASE("errors say what was expected") {
                        "there is no metric 'acuracy'; did you mean 'accuracy'?", Error);
   CHECK_THROWS_WITH_AS(Metric::Create("kappa"),
                        "there is no metric 'kappa'; use accuracy, top_k, cross_entropy, "
-                       "perplexity, f1, mean_iou, mean_ap, multilabel_accuracy, "
+                       "perplexity, f1, mean_iou, mean_ap, cer, wer, multilabel_accuracy, "
                        "multilabel_f1, auc, mse, rmse, mae, psnr, r2",
                        Error);
   CHECK_THROWS_AS(Metric::Create("top_k", {{"k", "0"}}), Error);
