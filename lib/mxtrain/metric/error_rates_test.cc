@@ -91,6 +91,30 @@ TEST_CASE("cer and wer count the errors of letters and words") {
   CHECK(value("cer", kwargs, last) == 2.0 / 5);
 }
 
+TEST_CASE("merged states of cer and wer have the value of all texts") {
+  Texts label{{6, 4}, {}}, pred{{6, 5, 2}, {}};
+  for (int i = 0; i < 24; ++i)
+    label.values.push_back(i % 4 == 3 ? 0.0f : static_cast<float>(1 + i % 3));
+  for (int i = 0; i < 60; ++i) pred.values.push_back(static_cast<float>(i * 7 % 5 - 1));
+  for (const char* name : {"cer", "wer"}) {
+    const auto whole = Metric::Create(name), merged = Metric::Create(name);
+    whole->Update(label, pred, 6);
+    for (size_t row = 0; row < 6; ++row) {
+      const Texts one{{1, 4},
+                      {label.values.begin() + 4 * static_cast<int>(row),
+                       label.values.begin() + 4 * static_cast<int>(row + 1)}},
+          said{{1, 5, 2},
+               {pred.values.begin() + 10 * static_cast<int>(row),
+                pred.values.begin() + 10 * static_cast<int>(row + 1)}};
+      const auto part = Metric::Create(name);
+      part->Update(one, said, 1);
+      merged->Merge(part->SaveState());
+    }
+    CHECK(whole->value() > 0);
+    CHECK(merged->value() == whole->value());
+  }
+}
+
 TEST_CASE("cer and wer: what is no text") {
   const auto cer = Metric::Create("cer");
   CHECK(std::isnan(cer->value()));

@@ -19,7 +19,7 @@ namespace mxtrain {
 class MXTRAIN_API Metric {
  public:
   // accuracy; top_k (k); cross_entropy (eps 1e-12); perplexity, its exponential; f1 (average: macro
-  // or binary); mean_iou, of a class for each pixel; mean_ap (iou), of boxes;
+  // or binary); mean_iou, of a class for each pixel; mean_ap (iou), of boxes; cer, wer, of texts;
   // multilabel_accuracy and multilabel_f1
   // (average: macro or micro), for labels with a 0 or 1 per class; auc; mse; rmse; mae; psnr, of
   // values of at most 1; r2; also under MXNet's names (acc, ce, ...). The class metrics take
