@@ -14,7 +14,9 @@
 //       g.SetOutput(0, g("mean", {g("square", {error})}));
 //     }});
 //   }
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,7 +42,13 @@ class MXTRAIN_API Lowering {
   Lowering(std::vector<TShape> shapes, int num_outputs)
       : shapes_(std::move(shapes)), outputs_(static_cast<size_t>(num_outputs), Value{kUnset, 0}) {}
 
-  Value argument(int i) const { return {-1, i}; }
+  // Past no gradient after StopGradient(i).
+  Value argument(int i) const {
+    const auto stopped = stopped_.find(i);
+    return stopped == stopped_.end() ? Value{-1, i} : stopped->second;
+  }
+  // No gradient reaches argument i through what reads argument(i) from now on.
+  void StopGradient(int i) { stopped_[i] = (*this)("BlockGrad", {argument(i)}); }
   const TShape& shape(int argument) const { return shapes_[static_cast<size_t>(argument)]; }
   // Output 0 of a new step.
   Value operator()(std::string op, std::vector<Value> in, Kwargs kwargs = {}) {
@@ -66,6 +74,7 @@ class MXTRAIN_API Lowering {
  private:
   static constexpr int kUnset = -2;
   std::vector<TShape> shapes_;
+  std::map<int, Value> stopped_;  // by argument
   std::vector<Step> steps_;
   std::vector<Value> outputs_;
 };
@@ -82,6 +91,8 @@ struct CompositeDefinition {
   std::string description;
   std::vector<std::string> aliases = {};
   std::vector<std::string> arguments = {"data"};
+  // Those of the arguments that have no gradient: labels, of losses.
+  std::vector<std::string> labels = {};
   std::vector<std::string> outputs = {"output"};
   std::function<int(const P&)> visible = {};  // leading outputs that a net sees; default: all
   // Checks the shapes of arguments and completes those that follow from others (gamma from data),
@@ -103,6 +114,11 @@ class CompositeProperty final : public PropertyWithParam<P> {
   std::string Description() const override { return definition_->description; }
   std::vector<std::string> ListArguments() const override { return definition_->arguments; }
   std::vector<std::string> ListOutputs() const override { return definition_->outputs; }
+  bool HasGradient(int argument) const override {
+    return std::ranges::find(definition_->labels,
+                             definition_->arguments[static_cast<size_t>(argument)]) ==
+           definition_->labels.end();
+  }
   int NumVisibleOutputs() const override {
     return definition_->visible ? definition_->visible(this->param_) : this->NumOutputs();
   }
@@ -123,6 +139,9 @@ class CompositeProperty final : public PropertyWithParam<P> {
     return true;
   }
   bool Lower(Lowering* graph) const override {
+    for (int i = 0; i < static_cast<int>(definition_->arguments.size()); ++i) {
+      if (!HasGradient(i)) graph->StopGradient(i);
+    }
     definition_->lower(this->param_, *graph);
     return true;
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -23,11 +24,11 @@ bool KeepsValues(const Node& node) {
   return type == "Reshape" || type == "Flatten" || type == "expand_dims" || type == "BlockGrad";
 }
 
-// The variable that is the label of a loss, "" if the net computes that from what it reads, `read`.
-std::string LabelName(const Graph& graph, const Node& loss, const std::set<std::string>& read) {
+// The variable that is the label of a loss, "" if the net computes that, or it is one of `others`.
+std::string LabelName(const Graph& graph, const Node& loss, const std::set<std::string>& others) {
   const Node* node = &graph.nodes[static_cast<size_t>(loss.inputs[1].node)];
   while (KeepsValues(*node)) node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)];
-  return node->is_variable() && !read.contains(node->name) ? node->name : "";
+  return node->is_variable() && !others.contains(node->name) ? node->name : "";
 }
 
 // kMean for all operators but those that output predictions, and read a label for their gradients.
@@ -123,11 +124,47 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
   return loss;
 }
 
+// Whether the node's output is the value of a loss, no prediction: MakeLoss, PointBoxLoss.
+bool IsValueOfLoss(const Node& node) {
+  return node.op && !node.op->NeedsHeadGradient() && node.op->TypeString() != "BlockGrad" &&
+         !HasLabel(node);
+}
+
+// The variables that the values of those outputs depend on whose nodes are as asked for.
+std::set<std::string> VariablesReadBy(const Graph& graph,
+                                      const std::function<bool(const Node&)>& is_asked_for) {
+  std::vector<bool> read(graph.nodes.size());
+  for (const NodeEntry& head : graph.heads) {
+    const auto id = static_cast<size_t>(head.node);
+    if (is_asked_for(graph.nodes[id])) read[id] = true;
+  }
+  std::set<std::string> names;
+  for (size_t id = graph.nodes.size(); id-- > 0;) {
+    const Node& node = graph.nodes[id];
+    if (!read[id]) continue;
+    if (node.is_variable()) names.insert(node.name);
+    const bool has_label = HasLabel(node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!(has_label && i == 1)) read[static_cast<size_t>(node.inputs[i].node)] = true;
+    }
+  }
+  return names;
+}
+
+// The variables that are no labels: predictions depend on them, or gradients reach them. Values of
+// other losses may depend on a label.
+std::set<std::string> NoLabels(const Symbol& symbol) {
+  std::set<std::string> names =
+      VariablesReadBy(symbol.graph(), [](const Node& node) { return !IsValueOfLoss(node); });
+  names.merge(VariablesTrained(symbol));
+  return names;
+}
+
 }  // namespace
 
 LossReport::LossReport(const Symbol& symbol) {
   const Graph& graph = symbol.graph();
-  const std::set<std::string> read = VariablesRead(symbol);
+  const std::set<std::string> no_labels = NoLabels(symbol);
   for (size_t i = 0; i < graph.heads.size(); ++i) {
     const Node& node = graph.nodes[graph.heads[i].node];
     if (!node.op || node.op->NeedsHeadGradient()) continue;
@@ -150,7 +187,7 @@ LossReport::LossReport(const Symbol& symbol) {
       if (!head.class_axis_1 && !smoothing.empty()) params::Parse(smoothing, &head.smoothing);
     }
     if (head.kind != Head::Kind::kMean) {
-      head.label = LabelName(graph, node, read);
+      head.label = LabelName(graph, node, no_labels);
       if (head.label.empty()) head.kind = Head::Kind::kUnknown;
     }
     heads_.push_back(head);
@@ -278,20 +315,7 @@ bool HasLabel(const Node& node) {
 }
 
 std::set<std::string> VariablesRead(const Symbol& symbol) {
-  const Graph& graph = symbol.graph();
-  std::vector<bool> read(graph.nodes.size());
-  for (const NodeEntry& head : graph.heads) read[static_cast<size_t>(head.node)] = true;
-  std::set<std::string> names;
-  for (size_t id = graph.nodes.size(); id-- > 0;) {
-    const Node& node = graph.nodes[id];
-    if (!read[id]) continue;
-    if (node.is_variable()) names.insert(node.name);
-    const bool has_label = HasLabel(node);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!(has_label && i == 1)) read[static_cast<size_t>(node.inputs[i].node)] = true;
-    }
-  }
-  return names;
+  return VariablesReadBy(symbol.graph(), [](const Node&) { return true; });
 }
 
 namespace {

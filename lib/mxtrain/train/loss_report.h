@@ -7,7 +7,9 @@
 // over the outputs of an example. Other heads (MakeLoss): mean over elements. Each is a mean over
 // examples (of a label reshaped to more rows than examples: over rows), without grad_scale; the
 // total is their sum, each times its grad_scale. A loss whose label the net computes
-// (MultiBoxTarget) has no value here: end such a net with MakeLoss of the value to see it.
+// (MultiBoxTarget) has no value here: end such a net with MakeLoss of the value to see it. Several
+// losses may read a label; a variable that a prediction depends on, or that a gradient reaches, is
+// none (operators say of an argument that it has no gradient: OperatorProperty::HasGradient).
 #include <map>
 #include <set>
 #include <string>

@@ -182,6 +182,35 @@ TEST_CASE("a label is found past a reshape; one that the net computes has no los
   }
 }
 
+TEST_CASE("two losses read a label; what predictions depend on, or gradients reach, is none") {
+  const auto registry = BuiltinOperators();
+  const auto op = [&](const char* type, const char* name, const Kwargs& params,
+                      std::vector<Symbol> inputs) {
+    return Symbol::Create(*registry, type, name, params, inputs);
+  };
+  const Symbol data = Symbol::Variable("data"), truth = Symbol::Variable("truth");
+  const auto loss = [&](const Symbol& value) { return op("MakeLoss", "beside", {}, {value}); };
+  const auto labels = [](std::vector<Symbol> heads) {
+    std::vector<std::string> names;
+    const LossReport report(Symbol::Group(heads));
+    for (const LossReport::Head& head : report.heads()) names.push_back(head.label);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const Symbol softmax = op("SoftmaxOutput", "pixels", {{"multi_output", "True"}}, {data, truth}),
+               linear = op("LinearRegressionOutput", "linear", {}, {data, truth});
+  CHECK(labels({softmax, loss(op("dice_loss", "dice", {}, {data, truth}))}) == Names{"truth", ""});
+  CHECK(labels({linear, loss(op("margin_ranking_loss", "rank", {},
+                                {data, Symbol::Variable("other"), truth}))}) == Names{"truth", ""});
+  CHECK(labels({linear, softmax}) == Names{"truth", "truth"});
+  const Symbol fixed = op("BlockGrad", "fixed", {}, {truth});
+  CHECK(labels({linear, loss(op("elemwise_sub", "gap", {}, {data, fixed}))}) == Names{"truth", ""});
+  // A center that another loss moves.
+  CHECK(labels({linear, loss(op("elemwise_sub", "gap", {}, {data, truth}))}) == Names{"", ""});
+  // A prediction that is no loss.
+  CHECK(labels({linear, fixed}) == Names{""});
+}
+
 TEST_CASE("the loss since earlier sums") {
   const auto registry = BuiltinOperators();
   const Symbol data = Symbol::Variable("data");

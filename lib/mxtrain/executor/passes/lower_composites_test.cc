@@ -185,6 +185,38 @@ TEST_CASE("an imperative composite is checked as other operators are") {
   CHECK(GetValues(x) == std::vector<double>{4});
 }
 
+TEST_CASE("no gradient passes a label of a composite") {
+  auto registry = BuiltinOperators();
+  AddComposite<NoParam>(*registry,
+                        {.name = "test_labelled",
+                         .description = "(a - b)^2 of the label b",
+                         .arguments = {"a", "b"},
+                         .labels = {"b"},
+                         .lower = [](const NoParam&, Lowering& g) {
+                           const auto gap = g("elemwise_sub", {g.argument(0), g.argument(1)});
+                           g.SetOutput(0, g("square", {gap}));
+                         }});
+  const auto property = registry->Create("test_labelled", {});
+  CHECK(property->HasGradient(0));
+  CHECK_FALSE(property->HasGradient(1));
+  // The label is computed from an argument that has a gradient.
+  Runtime runtime(TwoThreads(), registry);
+  const Symbol b = Symbol::Variable("b"),
+               twice = Symbol::Create(*registry, "_mul_scalar", "twice", {{"scalar", "2"}},
+                                      std::vector{b}),
+               loss = Symbol::Create(*registry, "test_labelled", "loss", {}, std::vector{b, twice});
+  BindRequest request;
+  request.shapes = {{"b", {2}}};
+  request.grad_req = {{"b", GradReq::kWrite}};
+  const auto executor = Executor::SimpleBind(runtime, loss, request);
+  SetValues(executor->arg("b"), {3, -1});
+  executor->Forward({});
+  CHECK(GetValues(executor->outputs()[0]) == std::vector<double>{9, 1});
+  const NDArray head = NDArray::FromVector(runtime, {2}, {1, 1});
+  executor->Backward({&head, 1});
+  CHECK(GetValues(executor->grad("b")) == std::vector<double>{-6, 2});  // 2 (b - 2 b), not 2 b
+}
+
 // The result of the inner composite is that of the outer one; each has a step of one operator.
 TEST_CASE("the nodes of nested composites have names of their own") {
   const auto registry = Operators();

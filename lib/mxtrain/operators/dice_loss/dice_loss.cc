@@ -25,65 +25,55 @@ struct DiceParam : Parameter<DiceParam> {
   }
 };
 
-class DiceLossProperty final : public PropertyWithParam<DiceParam> {
- public:
-  enum Argument { kData, kLabel };
+void CompleteDice(const DiceParam&, std::vector<TShape>* in) {
+  const TShape& data = (*in)[0];
+  if (!data.has_rank()) return;
+  if (data.ndim() < 3)
+    Throw(ErrorKind::kConfig,
+          "dice_loss: data of shape {} have no pixels; expected [N, classes, ...]",
+          data.ToString());
+  std::vector<int64_t> pixels(data.begin(), data.end());
+  pixels.erase(pixels.begin() + 1);
+  TShape& label = (*in)[1];
+  const bool flat = data.known() && data.ndim() > 3 && label.has_rank() && label.ndim() == 2;
+  UnifyShape(flat ? TShape{data[0], data.Product(2, data.ndim())} : TShape(pixels), &label,
+             "dice_loss", "label");
+}
 
-  std::string TypeString() const override { return "dice_loss"; }
-  std::string Description() const override {
-    return "how little the predicted pixels of the classes overlap with their own";
-  }
-  std::vector<std::string> ListArguments() const override { return {"data", "label"}; }
-  bool HasGradient(int argument) const override { return argument == kData; }
+void LowerDice(const DiceParam& param, Lowering& g) {
+  const TShape& shape = g.shape(0);
+  std::vector<int64_t> axes, across(static_cast<size_t>(shape.ndim()), 1),
+      one_class(shape.begin(), shape.end());
+  for (int i = 2; i < shape.ndim(); ++i) axes.push_back(i);
+  across[1] = shape[1];
+  one_class[1] = 1;
+  const Kwargs pixels = {{"axis", params::Print(TShape(axes))}};
+  const auto classes = g("arange_like", {g.argument(0)}, {{"axis", "1"}});
 
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
-                  std::vector<TShape>*) const override {
-    const TShape& data = (*in)[kData];
-    if (!data.has_rank()) return false;
-    if (data.ndim() < 3)
-      Throw(ErrorKind::kConfig,
-            "dice_loss: data of shape {} have no pixels; expected [N, classes, ...]",
-            data.ToString());
-    std::vector<int64_t> pixels(data.begin(), data.end());
-    pixels.erase(pixels.begin() + 1);
-    TShape& label = (*in)[kLabel];
-    const bool flat = data.known() && data.ndim() > 3 && label.has_rank() && label.ndim() == 2;
-    UnifyShape(flat ? TShape{data[0], data.Product(2, data.ndim())} : TShape(pixels), &label,
-               TypeString(), "label");
-    UnifyShape(TShape{data[0]}, &(*out)[0], TypeString(), "output");
-    return data.known() && (*in)[kLabel].known() && (*out)[0].known();
-  }
-
-  bool Lower(Lowering* graph) const override {
-    Lowering& g = *graph;
-    const TShape& shape = g.shape(kData);
-    std::vector<int64_t> axes, across(static_cast<size_t>(shape.ndim()), 1),
-        one_class(shape.begin(), shape.end());
-    for (int i = 2; i < shape.ndim(); ++i) axes.push_back(i);
-    across[1] = shape[1];
-    one_class[1] = 1;
-    const Kwargs pixels = {{"axis", params::Print(TShape(axes))}};
-    const auto classes = g("arange_like", {g.argument(kData)}, {{"axis", "1"}});
-
-    const auto p = g("softmax", {g.argument(kData)}, {{"axis", "1"}}),
-               t = g("broadcast_equal", {g.Reshape(g.argument(kLabel), TShape(one_class)),
-                                         g.Reshape(classes, TShape(across))}),
-               learnt = g("sum", {t}, {{"axis", "1"}, {"keepdims", "True"}});
-    const auto common = g("sum", {g("elemwise_mul", {p, t})}, pixels),
-               both = g("elemwise_add", {g("sum", {g("broadcast_mul", {p, learnt})}, pixels),
-                                         g("sum", {t}, pixels)});
-    const auto twice = g.WithScalar("_mul_scalar", common, 2);
-    const auto overlap = g("elemwise_div", {g.WithScalar("_plus_scalar", twice, param_.smooth),
-                                            g.WithScalar("_plus_scalar", both, param_.smooth)});
-    g.SetOutput(0, g.WithScalar("_rminus_scalar", g("mean", {overlap}, {{"axis", "1"}}), 1));
-    return true;
-  }
-};
+  const auto p = g("softmax", {g.argument(0)}, {{"axis", "1"}}),
+             t = g("broadcast_equal", {g.Reshape(g.argument(1), TShape(one_class)),
+                                       g.Reshape(classes, TShape(across))}),
+             learnt = g("sum", {t}, {{"axis", "1"}, {"keepdims", "True"}});
+  const auto common = g("sum", {g("elemwise_mul", {p, t})}, pixels),
+             both = g("elemwise_add",
+                      {g("sum", {g("broadcast_mul", {p, learnt})}, pixels), g("sum", {t}, pixels)});
+  const auto twice = g.WithScalar("_mul_scalar", common, 2);
+  const auto overlap = g("elemwise_div", {g.WithScalar("_plus_scalar", twice, param.smooth),
+                                          g.WithScalar("_plus_scalar", both, param.smooth)});
+  g.SetOutput(0, g.WithScalar("_rminus_scalar", g("mean", {overlap}, {{"axis", "1"}}), 1));
+}
 
 }  // namespace
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(dice_loss, registry) {
-  registry.AddProperty("dice_loss", {},
-                       [] { return std::make_unique<mxtrain::DiceLossProperty>(); });
+  using namespace mxtrain;
+  AddComposite<DiceParam>(
+      registry,
+      {.name = "dice_loss",
+       .description = "how little the predicted pixels of the classes overlap with their own",
+       .arguments = {"data", "label"},
+       .labels = {"label"},
+       .complete = CompleteDice,
+       .lower = LowerDice});
 }

@@ -74,7 +74,7 @@ void CompleteRanking(const RankingParam&, std::vector<TShape>* in) {
 
 void LowerRanking(const RankingParam& param, Lowering& g) {
   const auto difference = g("elemwise_sub", {g.argument(0), g.argument(1)}),
-             product = g("elemwise_mul", {difference, g("BlockGrad", {g.argument(2)})});
+             product = g("elemwise_mul", {difference, g.argument(2)});
   g.SetOutput(0, g("relu", {g.WithScalar("_rminus_scalar", product, param.margin)}));
 }
 
@@ -94,6 +94,7 @@ MXTRAIN_OPERATOR(triplet_loss, registry) {
       registry, {.name = "margin_ranking_loss",
                  .description = "how far the larger of two numbers does not exceed the other",
                  .arguments = {"lhs", "rhs", "label"},
+                 .labels = {"label"},
                  .complete = CompleteRanking,
                  .lower = LowerRanking});
 }
