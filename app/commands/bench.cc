@@ -90,6 +90,7 @@ class Bench final : public Command {
     infer_ ? MeasureInference(session) : MeasureTraining(session);
     const int64_t batch = session.config().data.batch_size;
     const bool on_gpu = session.ctx().type == DeviceType::kGPU;
+    const std::string examples = session.net().NameOfExamples();
     const double made = Quantile(synthetic_rates_, 0.5), matrix = Quantile(matrix_flops_, 0.5);
     const double real = real_rates_.empty() ? 0 : Quantile(real_rates_, 0.5),
                  data = real > 0 ? Quantile(data_rates_, 0.5) : 0;
@@ -132,9 +133,9 @@ class Bench final : public Command {
       std::cout << report::JsonText(result) << std::endl;
       return 0;
     }
-    std::cout << format("{}, batch {}\n  synthetic data: {} images/s{}\n",
+    std::cout << format("{}, batch {}\n  synthetic data: {} {}/s{}\n",
                         infer_ ? "inference" : "training", batch, report::FormatNumber(made),
-                        SpreadOf(synthetic_rates_));
+                        examples, SpreadOf(synthetic_rates_));
     if (!infer_)
       std::cout << format("  host time:      {:.0f} us per step, to push its work\n",
                           1e6 * Quantile(host_seconds_, 0.5));
@@ -143,9 +144,10 @@ class Bench final : public Command {
                           Quantile(replays_, 0.5));
     if (real > 0) {
       std::cout << format(
-          "  data alone:     {} images/s\n  real data:      {} images/s ({:.2f} of synthetic, "
-          "{:.2f} of data and net in turn)\n",
-          report::FormatNumber(data), report::FormatNumber(real), real / made, real / in_turn);
+          "  data alone:     {0} {2}/s\n  real data:      {1} {2}/s ({3:.2f} of synthetic, "
+          "{4:.2f} of data and net in turn)\n",
+          report::FormatNumber(data), report::FormatNumber(real), examples, real / made,
+          real / in_turn);
     }
     std::cout << format("  arithmetic:     {:.0f} % of a large matrix product's {:.0f} GFLOP/s\n",
                         100 * share, matrix / 1e9);

@@ -86,7 +86,7 @@ DataFindings CheckTexts(const DataSet& train, const DataSet& val) {
                "of validation are also ones of training, which makes validation results too good",
                &found.findings);
   AddTextsTold(contradicting, "is in two classes", "are in two classes", &found.findings);
-  AddTextsTold(empty, "is empty", "are empty", &found.findings);
+  AddTextsTold(empty, "is empty", "are empty", &found.notes);
   AddTextsTold(repeated, "occurs more than once", "occur more than once", &found.notes);
   AddTextsTold(cut, "is longer than the net's input and is cut",
                "are longer than the net's input and are cut", &found.notes);

@@ -16,6 +16,7 @@
 #include "mxtrain/onnx/model_file.h"
 #include "mxtrain/onnx/preprocessing.h"
 #include "mxtrain/text/text_encoder.h"
+#include "mxtrain/text/tokenizer.h"
 #include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::commands {
@@ -150,6 +151,14 @@ std::string PreprocessingOfTexts(const Model& model, const session::PipelineSpec
       encoder.options().split_punctuation ? ", punctuation marks apart" : "", encoder.padding());
 }
 
+std::string PreprocessingOfTokens(const Model& model, const session::PipelineSpec& spec) {
+  const text::TokenizerPtr tokenizer = text::TokenizerFromText(spec.TokenizerText(), model.file);
+  const InputInfo& input = model.info.inputs[0];
+  return format(
+      "'{}' [N, {}]: ids of tokens as numbers, {}; `tokenizer` in the metadata holds the tokenizer",
+      input.name, input.shape.ndim() > 0 ? input.shape[0] : 1, tokenizer->Describe());
+}
+
 }  // namespace
 
 std::vector<tasks::OutputMeaning> MeaningsOf(const Model& model, int64_t batch) {
@@ -168,6 +177,8 @@ std::string PreprocessingText(const Model& model) {
   if (spec.NeedsTable()) return PreprocessingOfTable(model, spec);
   if (!spec.EncoderText().empty() && !model.info.inputs.empty())
     return PreprocessingOfTexts(model, spec);
+  if (!spec.TokenizerText().empty() && !model.info.inputs.empty())
+    return PreprocessingOfTokens(model, spec);
   std::string text;
   for (const io::TransformSpec& transform : spec.transforms) {
     if (transform.name == "normalize") continue;
@@ -224,13 +235,16 @@ std::string OnnxExport::Write(const Model& model, int64_t batch, const OperatorR
   request.metadata["classes"] = report::JsonText(model.info.class_names);
   if (!model.info.pipeline.empty()) {
     request.metadata["pipeline"] = model.info.pipeline;
-    const std::string encoder = session::PipelineSpec::FromJson(model.info.pipeline).EncoderText();
+    const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
+    const std::string encoder = spec.EncoderText(), tokenizer = spec.TokenizerText();
     if (!encoder.empty()) request.metadata["text_encoder"] = encoder;
+    if (!tokenizer.empty()) request.metadata["tokenizer"] = tokenizer;
     request.metadata["preprocessing"] =
         with_preprocessing_ ? "in the model, which takes RGB pixels, uint8 [N, height, width, "
                               "channels], upright (EXIF orientation applied)"
                             : PreprocessingText(model);
-    console.Message(LogLevel::kInfo, "input: " + request.metadata["preprocessing"]);
+    const std::string& text = request.metadata["preprocessing"];
+    if (!text.empty()) console.Message(LogLevel::kInfo, "input: " + text);
   }
   for (const tasks::OutputMeaning& meaning : MeaningsOf(model, batch)) {
     std::string& text = request.metadata[meaning.key];

@@ -55,10 +55,10 @@ class LastSaveListener final : public TrainListener {
 }  // namespace
 
 struct RunListeners::Impl {
-  Impl(const report::RunFolder& folder, const DataIter* validation,
+  Impl(const report::RunFolder& folder, const std::string& examples, const DataIter* validation,
        std::shared_ptr<report::MonitorRows> rows, console::Console& on)
       : console(on),
-        on_console(console),
+        on_console(console, examples),
         csv(folder.File("metrics.csv")),
         jsonl(folder.File("events.jsonl")),
         tensorboard(folder.path()),
@@ -95,9 +95,10 @@ struct RunListeners::Impl {
   report::Listeners all;
 };
 
-RunListeners::RunListeners(const report::RunFolder& folder, const DataIter* validation,
-                           std::shared_ptr<report::MonitorRows> monitor, console::Console& console)
-    : impl_(std::make_unique<Impl>(folder, validation, std::move(monitor), console)) {}
+RunListeners::RunListeners(const report::RunFolder& folder, const std::string& examples,
+                           const DataIter* validation, std::shared_ptr<report::MonitorRows> monitor,
+                           console::Console& console)
+    : impl_(std::make_unique<Impl>(folder, examples, validation, std::move(monitor), console)) {}
 RunListeners::~RunListeners() = default;
 
 TrainListener& RunListeners::all() {

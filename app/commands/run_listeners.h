@@ -14,10 +14,12 @@ namespace mxtrain::commands {
 
 class RunListeners {
  public:
-  // `validation` may be null; it and the console must outlive this. `monitor`: the rows of
-  // train.monitor, null without it. Throws kFileSystem if the files cannot be written.
-  RunListeners(const report::RunFolder& folder, const DataIter* validation,
-               std::shared_ptr<report::MonitorRows> monitor, console::Console& console);
+  // `examples`: what rates count. `validation` may be null; it and the console must outlive this.
+  // `monitor`: the rows of train.monitor, null without it. Throws kFileSystem if the files cannot
+  // be written.
+  RunListeners(const report::RunFolder& folder, const std::string& examples,
+               const DataIter* validation, std::shared_ptr<report::MonitorRows> monitor,
+               console::Console& console);
   // Writes the last rows of the monitor and its curves, also of a run that ended by an error.
   ~RunListeners();
   TrainListener& all();

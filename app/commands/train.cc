@@ -194,7 +194,7 @@ class Train final : public Command {
     const bool was_finished = trainer.finished();
     TrainResult result;
     try {
-      RunListeners listeners(folder, val.get(), monitor, console);
+      RunListeners listeners(folder, examples_, val.get(), monitor, console);
       result = RunIn(folder, session.runtime(), &trainer, listeners.all(), console);
     } catch (const Error& e) {
       // A loss knows the label that it refuses, and not whose it is.
@@ -204,7 +204,7 @@ class Train final : public Command {
     distributed_.AgreeToEnd();
     // Before the reports are written.
     const int64_t peak_memory = report::PeakMemoryBytes();
-    const Json summary = SummaryOf(folder, result, peak_memory);
+    const Json summary = SummaryOf(folder, examples_, result, peak_memory);
     // A run of no steps is complete at once.
     if (!was_finished || !std::filesystem::exists(folder.File("result.json")))
       folder.Write("result.json", report::JsonText(summary, 2) + "\n");
@@ -285,6 +285,7 @@ class Train final : public Command {
   void Enter(session::Session& session, const report::RunFolder& folder, Trainer* trainer,
              console::Console& console) {
     folder_ = folder;
+    examples_ = session.net().NameOfExamples();
     threads_ = session.runtime().backend(session.ctx()).threads();
     plugins_ = session.config().plugins;
     start_.Enter(session, folder, trainer, console);
@@ -305,7 +306,8 @@ class Train final : public Command {
       result = trainer->Run(listener, &StopFlag());
     } catch (const DivergedError&) {
       if (distributed_.group() && !distributed_.group()->failed()) distributed_.AgreeToEnd();
-      const Json summary = SummaryOf(folder, trainer->result(), report::PeakMemoryBytes());
+      const Json summary =
+          SummaryOf(folder, examples_, trainer->result(), report::PeakMemoryBytes());
       folder.Write("result.json", report::JsonText(summary, 2) + "\n");
       throw;
     }
@@ -411,7 +413,7 @@ class Train final : public Command {
              const DataIter& train, const TrainResult& r, int64_t peak_memory,
              console::Console& console) {
     TellUnread(train, /*validation=*/false, console);
-    ReportRun(session.config(), folder, r, peak_memory, given_share_, console);
+    ReportRun(session.config(), folder, examples_, r, peak_memory, given_share_, console);
     console.RepeatWarnings();
     if (r.end == RunEnd::kStopped) return 128 + SignalOfStop();
     const BestValue& first = r.best[0];
@@ -436,6 +438,7 @@ class Train final : public Command {
   std::string profile_;
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it exists
+  std::string examples_;                     // what its rates count
   int threads_ = 0;                          // as the next
   std::vector<std::string> plugins_;         // of the configuration
   double given_share_ = 1;  // of the processor time that the training could have used (cpu_share.h)

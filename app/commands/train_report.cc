@@ -107,7 +107,8 @@ std::string ContinueCommand(const report::RunFolder& folder) {
   return format("mxtrain train {} --resume", report::QuoteShell(folder.path()));
 }
 
-Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory) {
+Json SummaryOf(const report::RunFolder& folder, const std::string& examples, const TrainResult& r,
+               int64_t peak_memory) {
   Json best = nullptr, last = Json::object();
   const BestValue& first = r.best[0];
   if (first.value)
@@ -123,6 +124,7 @@ Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t pe
           {"lr", r.lr},
           {"best", best},
           {"last", last},
+          {"examples", examples},
           {"images_per_second", r.images_per_second},
           {"wait_share", r.wait_share},
           {"timed_batches", r.timed_batches},
@@ -132,8 +134,9 @@ Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t pe
           {"end", EndName(r.end)}};
 }
 
-void ReportRun(const config::Config& config, const report::RunFolder& folder, const TrainResult& r,
-               int64_t peak_memory, double given_share, console::Console& console) {
+void ReportRun(const config::Config& config, const report::RunFolder& folder,
+               const std::string& examples, const TrainResult& r, int64_t peak_memory,
+               double given_share, console::Console& console) {
   const config::SourceConfig& val = config.data.val;
   const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
   for (const BestValue& best : r.best) {
@@ -145,10 +148,10 @@ void ReportRun(const config::Config& config, const report::RunFolder& folder, co
       r.is_brief ? format(" (of {} batches with their start, too few to tell what limits it)",
                           r.timed_batches)
                  : "";
-  const std::string speed =
-      r.images_per_second > 0
-          ? format("{} images/s in training{}, ", report::FormatNumber(r.images_per_second), few)
-          : "";
+  const std::string speed = r.images_per_second > 0
+                                ? format("{} {}/s in training{}, ",
+                                         report::FormatNumber(r.images_per_second), examples, few)
+                                : "";
   console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, report: {}", speed,
                                           FormatBytes(peak_memory), folder.File("report.html")));
   if (!r.is_brief)

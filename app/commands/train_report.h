@@ -25,11 +25,13 @@ void TellUnread(const DataIter& data, bool validation, console::Console& console
 // The command that continues the run.
 std::string ContinueCommand(const report::RunFolder& folder);
 
-// The text of result.json. `peak_memory`: bytes of the process.
-Json SummaryOf(const report::RunFolder& folder, const TrainResult& r, int64_t peak_memory);
+// The text of result.json. `examples`: what rates count; `peak_memory`: bytes of the process.
+Json SummaryOf(const report::RunFolder& folder, const std::string& examples, const TrainResult& r,
+               int64_t peak_memory);
 
-// Messages at the end of a run. `given_share`: as for LimitOf.
-void ReportRun(const config::Config& config, const report::RunFolder& folder, const TrainResult& r,
-               int64_t peak_memory, double given_share, console::Console& console);
+// Messages at the end of a run. `examples`: as for SummaryOf; `given_share`: as for LimitOf.
+void ReportRun(const config::Config& config, const report::RunFolder& folder,
+               const std::string& examples, const TrainResult& r, int64_t peak_memory,
+               double given_share, console::Console& console);
 
 }  // namespace mxtrain::commands

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "app/config/address.h"
@@ -12,6 +13,7 @@
 #include "app/config/expression.h"
 #include "app/config/near_file.h"
 #include "app/config/schema.h"
+#include "app/config/unread_vars.h"
 #include "app/config/zoo.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
@@ -58,16 +60,45 @@ class DocumentLoader {
     for (const std::string& given : request_.files) {
       const std::string file = FileOf(given);
       const fs::path path = request_.working_folder / file;
+      own_files_.insert(file);
+      NoteVars(root);
       Merge(LoadFile(file, path, ReadNamed(file, path)), &root);
     }
-    if (!request_.overrides.empty()) ApplyOverrides(&root);
+    if (!request_.overrides.empty()) {
+      own_vars_ = VarsOf(root);
+      ApplyOverrides(&root);
+    }
     if (const Member* net = root.Find("net"); net && net->value.is_map()) UseNet(&root);
     if (Member* train = root.Find("train"); train && train->value.is_map())
       PinWeights(&train->value);
+    ReportUnread(root);
     return root;
   }
 
  private:
+  static std::set<std::string> VarsOf(const Value& root) {
+    std::set<std::string> names;
+    if (const Value* vars = root.Get("vars"); vars && vars->is_map()) {
+      for (const Member& member : vars->members) names.insert(member.key);
+    }
+    return names;
+  }
+  // That a file declares which others cover.
+  void NoteVars(const Value& root) { covered_vars_.merge(VarsOf(root)); }
+
+  void ReportUnread(const Value& root) {
+    const auto is_own = [this](const Place& place) {
+      return place && own_files_.contains(diagnostics_.sources().Name(place.file));
+    };
+    std::set<std::string> declared = covered_vars_;
+    // Of the files alone, for what the command line sets.
+    for (const std::string& name : own_vars_) {
+      const Member* member = root.Get("vars") ? root.Get("vars")->Find(name) : nullptr;
+      if (member && diagnostics_.sources().IsCommandLine(member->place)) declared.insert(name);
+    }
+    ReportUnreadVars(root, declared, is_own, &diagnostics_);
+  }
+
   // A run folder means its configuration.
   std::string FileOf(const std::string& given) const {
     const fs::path inside = fs::path(given) / "config.yaml";
@@ -120,6 +151,7 @@ class DocumentLoader {
     for (const Value& file : files) Include(file, name, path.parent_path(), &merged);
     open_.pop_back();
     std::erase_if(root.members, [](const Member& m) { return m.key == "include"; });
+    NoteVars(merged);
     Merge(std::move(root), &merged);
     return merged;
   }
@@ -198,6 +230,7 @@ class DocumentLoader {
     RemoveKeys(&net);
     std::erase_if(net.members, [](const Member& m) { return m.key == "layers"; });
     PrepareToCover(root, &parts);
+    NoteVars(parts);
     Merge(std::move(*root), &parts);
     *root = std::move(parts);
   }
@@ -597,6 +630,9 @@ class DocumentLoader {
   std::vector<fs::path> open_;  // files whose includes are being read
   int num_includes_ = 0;
   size_t included_bytes_ = 0;
+  // For ReportUnreadVars: the files of the command line, the variables of what they include or use,
+  // and those of all files.
+  std::set<std::string> own_files_, covered_vars_, own_vars_;
 };
 
 }  // namespace

@@ -286,6 +286,30 @@ class Loader {
   std::vector<Place> broken_;  // values whose expression failed
 };
 
+// Validation data is read as the training data, where its kind says so.
+void TakeFromTraining(LoadedConfig* loaded, Diagnostics* diagnostics) {
+  const SourceConfig& train = loaded->config.data.train;
+  SourceConfig& val = loaded->config.data.val;
+  const io::SourceKind* const kind = io::Sources().Find(val.source);
+  if (!kind || val.source != train.source || diagnostics->num_errors() > 0) return;
+  Value& data = loaded->resolved.Find("data")->value;
+  for (const std::string& key : kind->of_training) {
+    const std::string text = train.Param(key);
+    const Member* const resolved = data.Find("train")->value.Find(key);
+    if (const Place place = loaded->PlaceOf("data.val." + key); place && val.Param(key) != text) {
+      diagnostics->Error(
+          place,
+          format("data.val.{}: validation data is read as the training data, where it is {}", key,
+                 resolved && !text.empty() ? ToFlow(resolved->value) : "not given"),
+          format("remove it, or set data.train.{}", key));
+    } else if (!place) {
+      SetParam(key, text, &val.params);
+      Member* const own = data.Find("val")->value.Find(key);
+      if (own && resolved) own->value = resolved->value;
+    }
+  }
+}
+
 // The default name of a configuration; config.yaml of a run, which has the same name in every run,
 // keeps its own.
 void TakeName(const std::string& name, LoadedConfig* loaded) {
@@ -315,6 +339,7 @@ const char* WhyNoRunName(std::string_view name) {
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   LoadedConfig loaded;
   Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
+  TakeFromTraining(&loaded, diagnostics);
   CheckRelations(loaded, diagnostics);
   if (loaded.config.train.metrics) CheckMetrics(loaded, diagnostics);
   if (loaded.config.name.empty() && !request.files.empty())

@@ -37,6 +37,14 @@ struct NetInput {
 };
 
 struct Net {
+  // What rates count: "images" if an input has the axes of one, else "examples".
+  const char* NameOfExamples() const {
+    for (const NetInput& input : inputs) {
+      if (input.shape.has_rank() && input.shape.ndim() == 3) return "images";
+    }
+    return "examples";
+  }
+
   struct Origin {
     Place place;
     std::vector<std::string> notes;  // the blocks around it

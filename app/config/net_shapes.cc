@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/operator/param_of.h"
 #include "mxtrain/symbol/graph.h"
 
 namespace mxtrain::config {
@@ -76,9 +77,47 @@ std::string Misfit(const Net& net, const Symbol::Shapes& shapes, int64_t batch) 
   return "";
 }
 
+// The largest distance of the points of a detector; 0 without any.
+int64_t LargestStride(const Net& net, std::string* layer) {
+  int64_t largest = 0;
+  for (const Node& node : net.symbol.graph().nodes) {
+    const std::string text = node.op ? ParamOf(*node.op, "strides") : "";
+    if (text.empty()) continue;
+    TShape strides;
+    params::Parse(text, &strides);
+    for (const int64_t stride : strides) {
+      if (stride <= largest) continue;
+      largest = stride;
+      *layer = DescribeNode(node);
+    }
+  }
+  return largest;
+}
+
+// For a net of points whose shapes contradict each other: an image whose sides the largest distance
+// of them does not divide. "" if that is not so.
+std::string MisfitOfSides(const Net& net, std::string* help) {
+  std::string layer;
+  const int64_t stride = LargestStride(net, &layer);
+  for (const NetInput& input : net.inputs) {
+    const TShape& s = input.shape;
+    if (stride < 1 || s.ndim() != 3 || !s.known()) continue;
+    if (s[1] % stride == 0 && s[2] % stride == 0) continue;
+    const auto fitting = [stride](int64_t side) {
+      return std::max<int64_t>(side / stride, 1) * stride;
+    };
+    *help = format("for example [{}, {}, {}], and the transforms to that size", s[0], fitting(s[1]),
+                   fitting(s[2]));
+    return format(
+        "the input '{}' is {}: its sides must be multiples of {}, the distance of the points of {}",
+        input.name, s.ToString(), stride, layer);
+  }
+  return "";
+}
+
 }  // namespace
 
-void CheckNetShapes(const Net& net, int64_t batch, const Place& fallback,
+void CheckNetShapes(const Net& net, int64_t batch, const Place& input, const Place& fallback,
                     Diagnostics* diagnostics) {
   const std::map<std::string, TShape> given = BatchShapes(net, batch);
   Symbol::Shapes shapes;
@@ -87,6 +126,9 @@ void CheckNetShapes(const Net& net, int64_t batch, const Place& fallback,
     CheckComplete(net, shapes, given);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::kConfig) throw;
+    std::string help;
+    if (const std::string misfit = MisfitOfSides(net, &help); !misfit.empty())
+      return diagnostics->Error(input ? input : fallback, misfit, help);
     Diagnostic diagnostic = ToDiagnostic(net, e, fallback);
     const size_t unknown = FirstUnknown(net, shapes, /*label=*/false);
     if (unknown < shapes.arguments.size() &&

@@ -169,7 +169,7 @@ void ConsoleListener::OnStep(const StepEvent& e) {
       "loss " + report::FormatNumber(e.loss),
       report::FormatDuration(e.seconds_left) + " left",
       "lr " + report::FormatNumber(e.lr),
-      report::FormatNumber(e.images_per_second) + " images/s",
+      format("{} {}/s", report::FormatNumber(e.images_per_second), examples_),
       FormatBytes(report::CurrentMemoryBytes()),
       format("waiting {:.0f} %", 100 * e.wait_share)};
   if (console_.bar()) {
@@ -192,9 +192,9 @@ void ConsoleListener::OnEpoch(const EpochEvent& e) {
   more += StalenessText(e.staleness);
   console_.Message(
       LogLevel::kInfo,
-      format("epoch {}  train: {}{}{}  ({} images/s, {}){}{}", e.epoch, Join(e.train),
+      format("epoch {}  train: {}{}{}  ({} {}/s, {}){}{}", e.epoch, Join(e.train),
              e.val.empty() ? "" : "  val: ", Join(e.val), report::FormatNumber(e.images_per_second),
-             report::FormatDuration(e.seconds), more, e.best ? "  best" : ""));
+             examples_, report::FormatDuration(e.seconds), more, e.best ? "  best" : ""));
 }
 
 void ConsoleListener::OnSave(const SaveEvent& e) {

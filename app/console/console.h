@@ -72,7 +72,9 @@ class Console {
 // Progress of a run on the console.
 class ConsoleListener final : public TrainListener {
  public:
-  explicit ConsoleListener(Console& console) : console_(console) {}
+  // `examples`: what rates count, "images".
+  ConsoleListener(Console& console, std::string examples)
+      : console_(console), examples_(std::move(examples)) {}
   void OnStart(const RunStart& start) override;
   void OnStep(const StepEvent& step) override;
   void OnEpoch(const EpochEvent& epoch) override;
@@ -81,6 +83,7 @@ class ConsoleListener final : public TrainListener {
 
  private:
   Console& console_;
+  const std::string examples_;
   double next_line_seconds_ = 0;  // without a bar: when the next line is due
   bool first_percent_said_ = false;
 };

@@ -164,7 +164,6 @@ Cells ResultRow(const std::string& key, const Json& value) {
   }
   if (key == "end") return {"end", WordsOfEnd(TextOf(value))};
   if (key == "lr") return {"learning rate at the end", TextOf(value)};
-  if (key == "images_per_second") return {"images/s", TextOf(value)};
   if (key == "wait_share")
     return {"waiting for data", format("{:.1f} %", 100 * value.get<double>())};
   if (key == "peak_memory_bytes")
@@ -182,11 +181,13 @@ void AddResult(Page* page, const fs::path& file) {
     // No best epoch; "stopped", which "end" covers.
     if (value.is_null() || value.is_boolean()) continue;
     if (!timed && (key == "images_per_second" || key == "wait_share")) continue;
-    if (key == "timed_batches") continue;  // with the speed
-    if (key == "total_steps") continue;    // with the steps
+    if (key == "timed_batches" || key == "examples") continue;  // with the speed
+    if (key == "total_steps") continue;                         // with the steps
     if (key == "last") {
       for (const auto& [metric, last] : value.items())
         rows.push_back({"last " + Words(metric), TextOf(last)});
+    } else if (key == "images_per_second") {
+      rows.push_back({result.value("examples", "images") + "/s", TextOf(value)});
     } else {
       rows.push_back(ResultRow(key, value));
     }

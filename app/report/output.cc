@@ -50,6 +50,10 @@ std::string ListedName(const std::string& name) {
   return isatty(STDOUT_FILENO) != 0 ? Printable(name) : name;
 }
 
+std::string ValidUtf8(const std::string& text) {
+  return IsUtf8(text) ? text : Json::parse(JsonText(Json(text))).get<std::string>();
+}
+
 std::string QuoteCsv(const std::string& text) {
   const std::string harmless = LooksLikeFormula(text) ? "'" + text : text;
   if (harmless.find_first_of(",\"\r\n") == std::string::npos) return harmless;

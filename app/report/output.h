@@ -4,7 +4,7 @@
 //
 // Names of files and classes are arbitrary bytes. CSV and lists contain them unchanged, so that
 // other programs find the files; text for people contains them printable; JSON is UTF-8, with
-// U+FFFD for each invalid byte.
+// U+FFFD for each invalid byte. So are texts that were learnt from, which no program looks for.
 #include <string>
 #include <string_view>
 
@@ -21,6 +21,8 @@ using config::QuoteShell;
 std::string MessageText(std::string_view text);
 // A name in a list on stdout: printable on a terminal, its bytes otherwise.
 std::string ListedName(const std::string& name);
+// With U+FFFD for what is not UTF-8.
+std::string ValidUtf8(const std::string& text);
 // A text field of CSV (RFC 4180). One that a spreadsheet would treat as a formula (it begins with =
 // + - @, a tab or a carriage return and is not a number) gets an apostrophe in front.
 std::string QuoteCsv(const std::string& text);

@@ -34,6 +34,11 @@ std::string LabelOfSets(const SessionView& session) {
   return "";
 }
 
+const config::Place& PlaceOfInputs(const config::NetConfig& net) {
+  const config::Place& place = net.input.place ? net.input.place : net.inputs.place;
+  return place ? place : net.place;
+}
+
 }  // namespace
 
 void CheckInputOrder(const SessionView& session) {
@@ -48,9 +53,8 @@ void CheckInputOrder(const SessionView& session) {
                    : !c.source.empty();
     const TShape& s = input.shape;
     if (!images || s.ndim() != 3 || s[0] <= kMostChannels || s[2] > kMostChannels) continue;
-    const config::Place& place = written.input.place ? written.input.place : written.inputs.place;
     session.diagnostics.Error(
-        place ? place : written.place,
+        PlaceOfInputs(written),
         format("the input '{}' is {}: {} channels of {}x{}; the order is channels, height, width",
                input.name, s.ToString(), s[0], s[2], s[1]),
         format("write [{}, {}, {}]", s[2], s[0], s[1]));
@@ -61,7 +65,8 @@ void CheckInputOrder(const SessionView& session) {
 void CheckNetShapes(const SessionView& session) {
   const config::Config& config = session.config();
   const int batch_size = std::max(config.data.batch_size, 1);  // 0: not chosen yet
-  config::CheckNetShapes(session.net, batch_size, config.net.place, &session.diagnostics);
+  config::CheckNetShapes(session.net, batch_size, PlaceOfInputs(config.net), config.net.place,
+                         &session.diagnostics);
 }
 
 void CheckCarry(const SessionView& session, const OperatorRegistry& operators) {

@@ -81,6 +81,12 @@ io::ImageSize TrunkInput(const io::ImageSize& images, int shorter_side) {
   return {rounded(images.height), rounded(images.width)};
 }
 
+std::string RoundingText(const RecipeChoice& choice, const io::ImageSize& input) {
+  const int asked = choice.input_size;
+  if (asked == 0 || input.height == asked || input.width == asked) return "";
+  return format(" (--size {} is rounded: sides are multiples of {})", asked, kTrunkMultiple);
+}
+
 std::string TrunkVariables(const RecipeChoice& choice) {
   std::string vars;
   if (choice.net && choice.net->drops_paths) vars += "  stochastic_depth: 0\n";

@@ -38,6 +38,9 @@ void RequireTrunk(const RecipeChoice& choice, const std::string& what);
 // shorter one as asked for or, with 0, the longer one at most 384.
 inline constexpr int kTrunkMultiple = 32;
 io::ImageSize TrunkInput(const io::ImageSize& images, int shorter_side);
+// What a summary says of an edge length that the user asked for and that is rounded to `input`; ""
+// if it is not.
+std::string RoundingText(const RecipeChoice& choice, const io::ImageSize& input);
 // The section `vars`, beginning with an empty line, with no random depth, and what else the weights
 // were trained with; "" for none.
 std::string TrunkVariables(const RecipeChoice& choice);

@@ -74,7 +74,7 @@ std::string MistakesCsv(const ClassReport& report) {
   for (const ClassReport::Mistake& m : report.mistakes()) {
     text += format("{},{},{},{},{}{}\n", QuoteCsv(m.example), QuoteCsv(report.Name(m.truth)),
                    QuoteCsv(report.Name(m.guess)), m.score, report.LabelIsDoubtful(m) ? 1 : 0,
-                   texts ? "," + QuoteCsv(m.text) : "");
+                   texts ? "," + QuoteCsv(report::ValidUtf8(m.text)) : "");
   }
   return text;
 }

@@ -57,8 +57,9 @@ MXTRAIN_TASK(classification_task, tasks) {
   };
   kind.recognize = [](const RecipeRequest& request) {
     std::error_code none;
-    return std::filesystem::is_regular_file(request.root, none) ? RecognizeClassTexts(request)
-                                                                : RecognizeClassFolders(request);
+    if (std::filesystem::is_regular_file(request.root, none)) return RecognizeClassTexts(request);
+    auto folders = RecognizeClassFolders(request);
+    return folders ? std::move(folders) : RecognizeClassTexts(request);
   };
   kind.recognizes_any = true;
   kind.recognizes_files = true;

@@ -45,7 +45,6 @@ net:
     - Flatten: {name: features}
     - Dropout: {name: dropped, p: 0.5}
     - FullyConnected: {name: scores, num_hidden: "${classes}"}
-    - SoftmaxOutput: {name: softmax}
 )";
 
 struct ClassTexts {
@@ -111,14 +110,20 @@ class TextClassRecipe final : public Recipe {
     text += TextLine(format("vars: {{length: {}, width: 100, filters: 100}}", texts_.length),
                      "words of a text; longer ones are cut");
     text += kTextLayers;
+    text += is_sets() ? TextLine("    - LogisticRegressionOutput: {name: classes_of_text}",
+                                 "each class is there or not")
+                      : "    - SoftmaxOutput: {name: softmax}\n";
     text += format("\ndata:\n  batch_size: {}\n", batch_);
+    const std::string delim =
+        is_sets() ? format("label_delim: {}", QuoteYaml(texts_.columns.label_delim)) : "";
     const std::string columns =
-        format("text_columns: {}, label_column: {}", ListText(texts_.columns.texts),
-               QuoteYaml(texts_.columns.label));
+        format("text_columns: {}, label_column: {}{}", ListText(texts_.columns.texts),
+               QuoteYaml(texts_.columns.label), is_sets() ? ", " + delim : "");
     text +=
         format("  train:\n    source: labelled_text\n    path: {}\n    {}\n    {}\n",
                QuoteYaml(texts_.path), format("text_columns: {}", ListText(texts_.columns.texts)),
                format("label_column: {}", QuoteYaml(texts_.columns.label)));
+    if (is_sets()) text += TextLine("    " + delim, "a text has any number of classes");
     text += TextLine("    lowercase: true", "before words are told apart");
     text += TextLine("    split_punctuation: true", "punctuation marks are words");
     text += TextLine("    least_count: 2", "rarer words are <unk>");
@@ -142,16 +147,20 @@ class TextClassRecipe final : public Recipe {
 
   std::string Summary() const override {
     return format(
-        "{}: {} in {} classes ({}), {} to validate\nthe text is in {}, the label in {}\nexamples "
-        "of {} "
-        "words, batches of {}, {}\n",
+        "{}: {} in {} classes ({}), {} to validate\nthe text is in {}, the label in {}{}\nexamples "
+        "of {} words, batches of {}, {}\n",
         choice_.file, Counted(texts_.texts, "text"), texts_.classes.size(),
         FirstOf(texts_.classes, 8), texts_.validation.empty() ? "a tenth" : texts_.validation,
-        join(texts_.columns.texts, ", "), texts_.columns.label, texts_.length, batch_,
-        Counted(epochs_, "epoch"));
+        join(texts_.columns.texts, ", "), texts_.columns.label,
+        is_sets() ? format(", several classes of a text with '{}' between them (label_delim)",
+                           texts_.columns.label_delim)
+                  : "",
+        texts_.length, batch_, Counted(epochs_, "epoch"));
   }
 
  private:
+  bool is_sets() const { return !texts_.columns.label_delim.empty(); }
+
   const ClassTexts texts_;
   RecipeChoice choice_;
   int64_t epochs_ = 0, batch_ = 0;
@@ -160,18 +169,23 @@ class TextClassRecipe final : public Recipe {
 }  // namespace
 
 std::unique_ptr<Recipe> RecognizeClassTexts(const RecipeRequest& request) {
-  std::optional<io::FoundTextColumns> columns = io::FindTextColumns(request.root);
+  std::error_code none;
+  const bool folder = fs::is_directory(request.root, none);
+  const std::string file = folder ? io::TrainingTextsIn(request.root) : request.root;
+  if (file.empty()) return nullptr;
+  std::optional<io::FoundTextColumns> columns = io::FindTextColumns(file);
   if (!columns) return nullptr;
   const auto source =
-      io::MakeSource("labelled_text", {{"path", request.root},
+      io::MakeSource("labelled_text", {{"path", file},
                                        {"text_columns", params::Print(columns->texts)},
                                        {"label_column", columns->label},
+                                       {"label_delim", columns->label_delim},
                                        {"length", "1"}});
-  const std::string validation = ValidationTextsBeside(request.root);
+  const std::string validation = ValidationTextsBeside(file);
   ClassTexts texts;
-  texts.path = PathInFile(request.root, request.output);
+  texts.path = PathInFile(file, request.output);
   if (!validation.empty()) texts.validation = PathInFile(validation, request.output);
-  texts.name = fs::path(request.root).stem().string();
+  texts.name = (folder ? fs::path(request.root).filename() : fs::path(file).stem()).string();
   texts.columns = std::move(*columns);
   texts.texts = source->size();
   texts.length = WordsOfMost(*source);

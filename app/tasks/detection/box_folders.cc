@@ -130,11 +130,12 @@ class BoxFolders final : public Recipe {
   std::string Summary() const override {
     return format(
         "{}: boxes of {} {} ({}), {} in {} images; {} to train on, {} to validate{}\n"
-        "net input 3x{}x{}, batches of {}, {} epochs\n",
+        "net input 3x{}x{}{}, batches of {}, {} epochs\n",
         choice_.file, train_.source->class_names().size(),
         train_.source->class_names().size() == 1 ? "class" : "classes", train_.kind,
         Counted(objects_, "object"), train_.source->size(), train_images_, val_images_,
-        val_ ? "" : " (a fifth, held out)", height_, width_, batch_, epochs_);
+        val_ ? "" : " (a fifth, held out)", height_, width_,
+        RoundingText(choice_, {height_, width_}), batch_, epochs_);
   }
 
   std::string Advice() const override {

@@ -9,6 +9,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/find_text_columns.h"
 #include "mxtrain/io/image_formats.h"
 
 namespace mxtrain::tasks {
@@ -141,6 +142,7 @@ std::unique_ptr<Recipe> RecognizeTexts(const RecipeRequest& request) {
   if (fs::is_regular_file(request.root, none)) {
     if (IsText(request.root)) add(request.root);
   } else {
+    if (!io::TrainingTextsIn(request.root).empty()) return nullptr;  // texts with labels
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
              request.root, fs::directory_options::skip_permission_denied, none)) {
       if (io::HasImageEnding(entry.path().string())) return nullptr;

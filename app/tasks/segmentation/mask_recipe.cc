@@ -99,9 +99,10 @@ class MaskRecipe final : public Recipe {
   std::string Summary() const override {
     return format(
         "{}: masks of {} classes{}, {} images to train on, {} to validate{}\n"
-        "net input 3x{}x{}, batches of {}, {} epochs\n",
+        "net input 3x{}x{}{}, batches of {}, {} epochs\n",
         choice_.file, data_.classes.size(), data_.form, data_.train_images, data_.val_images,
-        data_.val.empty() ? " (a fifth, held out)" : "", height_, width_, batch_, epochs_);
+        data_.val.empty() ? " (a fifth, held out)" : "", height_, width_,
+        RoundingText(choice_, {height_, width_}), batch_, epochs_);
   }
 
   std::string Advice() const override {

@@ -17,7 +17,7 @@
 namespace mxtrain::io {
 namespace {
 
-constexpr size_t kRowsLooked = 1000, kMostTableBytes = size_t{16} << 30;
+constexpr size_t kRowsLooked = 1000, kLeastRows = 4, kMostTableBytes = size_t{16} << 30;
 constexpr std::string_view kLabelNames[] = {"label",  "class",     "category", "target",
                                             "intent", "sentiment", "topic",    "labels"};
 
@@ -25,6 +25,7 @@ constexpr std::string_view kLabelNames[] = {"label",  "class",     "category", "
 struct Columns {
   std::vector<std::string> names;  // of JSON, the keys of the first object
   std::vector<std::vector<std::string>> cells;
+  bool damaged = false;
   size_t rows() const { return cells.empty() ? 0 : cells[0].size(); }
 };
 
@@ -48,6 +49,7 @@ Columns TableColumns(const std::string& path, std::string text, bool tabs) {
         });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
+    columns.damaged = true;
   }
   return columns;
 }
@@ -78,6 +80,62 @@ bool NamesLabel(const std::string& name) {
   return std::ranges::find(kLabelNames, Lower(name)) != std::end(kLabelNames);
 }
 
+// The parts of a cell, without blanks around them.
+std::vector<std::string> PartsOf(std::string_view cell, char delim) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= cell.size();) {
+    const size_t end = std::min(cell.find(delim, begin), cell.size());
+    parts.emplace_back(Trim(cell.substr(begin, end - begin), " \t\r\n"));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// The classes of lists in JSON; nothing if the cells are none.
+std::optional<std::set<std::string>> ClassesOfLists(const std::vector<std::string>& cells) {
+  std::set<std::string> classes;
+  bool lists = false;
+  for (const std::string& cell : cells) {
+    const FileJson json = FileJson::parse(cell, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_array()) continue;
+    lists = true;
+    for (const FileJson& item : json)
+      classes.insert(item.is_string() ? item.get<std::string>() : item.dump());
+  }
+  return lists ? std::optional(std::move(classes)) : std::nullopt;
+}
+
+// What separates the classes of labels that are sets of them; "" if they are none.
+std::string LabelDelimiter(const std::vector<std::string>& cells, size_t first, bool json) {
+  constexpr std::string_view kDelimiters = ";|,";
+  if (json) {
+    const auto classes = ClassesOfLists(cells);
+    for (const char delim : kDelimiters) {
+      const auto holds = [delim](const std::string& name) {
+        return name.find(delim) != std::string::npos;
+      };
+      if (classes && std::ranges::none_of(*classes, holds)) return std::string(1, delim);
+    }
+    return "";
+  }
+  for (const char delim : kDelimiters) {
+    std::set<std::string> labels, classes;
+    bool sets = false, empty = false;
+    for (size_t i = first; i < cells.size(); ++i) {
+      const std::vector<std::string> parts = PartsOf(cells[i], delim);
+      sets = sets || parts.size() > 1;
+      empty = empty || (parts.size() > 1 && std::ranges::count(parts, "") > 0);
+      labels.insert(cells[i]);
+      classes.insert(parts.begin(), parts.end());
+    }
+    classes.erase(""), labels.erase("");
+    // Names of classes may hold a comma.
+    if (sets && !empty && (delim != ',' || classes.size() < labels.size()))
+      return std::string(1, delim);
+  }
+  return "";
+}
+
 bool HoldsTexts(const std::vector<std::string>& cells, size_t first) {
   size_t texts = 0;
   for (size_t i = first; i < cells.size(); ++i)
@@ -106,7 +164,14 @@ std::optional<FoundTextColumns> FindTextColumns(const std::string& path) {
     return std::nullopt;
   }
   Columns columns = json ? JsonColumns(text) : TableColumns(path, std::move(text), tabs);
-  if (columns.rows() < 4) return std::nullopt;
+  if (columns.rows() < kLeastRows && ending != ".txt" && !columns.damaged) {
+    Throw(ErrorKind::kData,
+          "{}: {} too few to tell which column holds texts and which labels; at least {} are "
+          "needed, and hundreds for useful results",
+          path, columns.rows() == 1 ? "1 line is" : format("{} lines are", columns.rows()),
+          kLeastRows);
+  }
+  if (columns.rows() < kLeastRows) return std::nullopt;
   const auto count = columns.cells.size();
   // The first line of a table is its header if it names a label, or if no other row has its class.
   size_t first = 0;
@@ -140,7 +205,22 @@ std::optional<FoundTextColumns> FindTextColumns(const std::string& path) {
   }
   if (labels.size() != 1 || found.texts.empty()) return std::nullopt;
   found.label = name_of(labels[0]);
+  found.label_delim = LabelDelimiter(columns.cells[labels[0]], first, json);
   return found;
+}
+
+std::string TrainingTextsIn(const std::string& folder) {
+  constexpr std::string_view kEndings[] = {".tsv", ".csv", ".tab", ".jsonl", ".ndjson"};
+  std::error_code none;
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string path = entry.path().string();
+    const bool table = std::ranges::find(kEndings, PlainEnding(path)) != std::end(kEndings);
+    const bool named = Lower(entry.path().filename().string()).find("train") != std::string::npos;
+    if (table && named && entry.is_regular_file(none) && FindTextColumns(path))
+      found.push_back(path);
+  }
+  return found.size() == 1 ? found[0] : "";
 }
 
 }  // namespace mxtrain::io

@@ -210,6 +210,8 @@ MXTRAIN_SOURCE(labelled_text_source, sources) {
   SourceKind kind = SourceKindOf<LabelledTextParam, NewLabelledTextSource>(
       "labelled_text", "texts with a class each, in a table or JSON lines");
   kind.carried = {"encoder_text"};
+  kind.of_training = {"tokenizer", "tokenizer_file",    "vocabulary", "least_count",
+                      "lowercase", "split_punctuation", "ngrams",     "buckets"};
   kind.recognize = RecognizeJsonLines;
   sources.Add(std::move(kind));
 }

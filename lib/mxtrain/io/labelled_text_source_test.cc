@@ -301,6 +301,45 @@ TEST_CASE("files of texts are found by their columns") {
   CHECK(!FindTextColumns(PathOf(dir, "b.csv", numbers)));
   CHECK(!FindTextColumns(PathOf(dir, "b.png", named)));
   CHECK(!FindTextColumns(PathOf(dir, "c.csv", "label,text\n\"never closed")));
+  CHECK_THROWS_WITH_AS(FindTextColumns(PathOf(dir, "few.tsv", "label\ttext\na\tone two three\n")),
+                       doctest::Contains("few.tsv: 2 lines are too few to tell which column holds"),
+                       Error);
+  CHECK(!FindTextColumns(PathOf(dir, "few.txt", "one line\n")));
+}
+
+TEST_CASE("several classes of a text are told by what separates them") {
+  const TempDir dir;
+  const auto delim = [&](const char* name, const std::vector<std::string>& labels, bool json) {
+    std::string text = json ? "" : "label\ttext\n";
+    for (const std::string& label : labels) {
+      text += json ? format("{{\"label\": {}, \"text\": \"these are some words\"}}\n", label)
+                   : format("{}\tthese are some words\n", label);
+    }
+    const auto found = FindTextColumns(PathOf(dir, name, text));
+    REQUIRE(found);
+    CHECK(found->label == "label");
+    return found->label_delim;
+  };
+  CHECK(delim("a.tsv", {"good;any", "bad;any", "", "bad;any", "bad"}, false) == ";");
+  CHECK(delim("b.tsv", {"a|b", "a", "b", "a"}, false) == "|");
+  CHECK(delim("c.tsv", {"a, b", "a", "b", "b, a", "a"}, false) == ",");
+  CHECK(delim("d.tsv", {"Science, Maths", "Arts, Music", "Arts, Music", "Other"}, false).empty());
+  CHECK(delim("e.tsv", {"a", "b", "a", "b"}, false).empty());
+  CHECK(delim("f.jsonl", {"[\"a\", \"b;c\"]", "[]", "[\"a\"]", "[1]"}, true) == "|");
+  CHECK(delim("g.jsonl", {"\"a;b\"", "\"a\"", "\"b\"", "\"a\""}, true).empty());
+}
+
+TEST_CASE("the texts of a folder that are named for training") {
+  const TempDir dir;
+  const std::string table = "label\ttext\na\tone two three\nb\tone two three\na\tthree two one\n";
+  CHECK(TrainingTextsIn(dir.path()).empty());
+  PathOf(dir, "validation.tsv", table);
+  PathOf(dir, "trainers.csv", "x,y\n1,2\n3,4\n5,6\n");
+  CHECK(TrainingTextsIn(dir.path()).empty());
+  const std::string train = PathOf(dir, "Train.tsv", table);
+  CHECK(TrainingTextsIn(dir.path()) == train);
+  PathOf(dir, "train2.tsv", table);
+  CHECK(TrainingTextsIn(dir.path()).empty());
 }
 
 }  // namespace

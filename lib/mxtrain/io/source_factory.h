@@ -52,6 +52,8 @@ struct MXTRAIN_API SourceKind {
   // Internal parameters that are found in the training data (Source::found), and that other data
   // are read with: a tokenizer.
   std::vector<std::string> carried;
+  // Parameters of the training data that those stand for: other data cannot be read in another way.
+  std::vector<std::string> of_training;
   // Parameters that say what of its own data a run takes; other data is taken whole.
   std::vector<std::string> of_own_data;
   // Whether class numbers depend on the data, so that other data needs the names of the training

@@ -196,6 +196,7 @@ MXTRAIN_SOURCE(text_source, sources) {
   SourceKind kind = SourceKindOf<TextParam, NewTextSource>(
       "text", "text, or its tokens, to learn which token comes next");
   kind.carried = {"tokenizer_text"};
+  kind.of_training = {"tokenizer", "tokenizer_file"};
   kind.of_own_data = {"part"};
   kind.recognize = [](const std::string& path) -> std::optional<Recognition> {
     std::error_code none;

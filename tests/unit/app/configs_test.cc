@@ -124,7 +124,7 @@ TEST_CASE("every file of configs/ that is a whole configuration builds, with all
     CHECK(o.net.symbol.InferShape(config::PlannedShapes(o.net, batch)).complete);
     // Batches of every size fit.
     config::Diagnostics diagnostics(o.sources);
-    config::CheckNetShapes(o.net, batch, {}, &diagnostics);
+    config::CheckNetShapes(o.net, batch, {}, {}, &diagnostics);
     CHECK(config::Render(diagnostics.Sorted(), *o.sources) == "");
   }
   CHECK(count >= 10);

@@ -26,7 +26,7 @@ std::string Checked(const std::string& layers, int64_t batch) {
   const Outcome o = Build(layers);
   REQUIRE(o.text == "");
   config::Diagnostics diagnostics(o.sources);
-  config::CheckNetShapes(o.net, batch, {}, &diagnostics);
+  config::CheckNetShapes(o.net, batch, {}, {}, &diagnostics);
   return config::Render(diagnostics.Sorted(), *o.sources);
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("a label that is left to the data does not hide a variable whose shape
   net.labels.push_back({"y", TShape(), DType::kFloat32});
   const auto check = [&net] {
     config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
-    config::CheckNetShapes(net, 8, {}, &diagnostics);
+    config::CheckNetShapes(net, 8, {}, {}, &diagnostics);
     return diagnostics.Sorted();
   };
   CHECK(check().empty());

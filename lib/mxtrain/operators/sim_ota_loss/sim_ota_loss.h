@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// SimOtaLoss: the loss of YOLOX (Ge et al. 2021, arXiv 2107.08430), [N]. Inputs: maps of centres
-// and the labels (operator/point_loss.h). Ignores the head gradient, as all losses.
+// SimOtaLoss: the loss of YOLOX (Ge et al. 2021, arXiv 2107.08430) as in the authors' release
+// 0.3.0, [N]. Inputs: maps of centres and the labels (operator/point_loss.h). Ignores the head
+// gradient, as all losses.
 //
 // Which points are to find an object is a simplified optimal transport (SimOTA). Near an object is
 // a point in its box or less than `center_radius` strides from its centre along both axes. Points
