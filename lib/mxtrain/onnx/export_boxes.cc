@@ -191,6 +191,16 @@ std::string OfEachPoint(ExportNode& node, const PointMaps<float>& maps, const F&
   return node.Floats({1, 2, maps.points}, all);
 }
 
+// [N, 4, points]: the means of the distributions [N, 4 bins, points], in strides.
+std::string Means(ExportNode& node, const std::string& logits, int64_t bins) {
+  std::vector<float> strides(static_cast<size_t>(bins));
+  std::iota(strides.begin(), strides.end(), 0.0f);
+  const std::string by_bin = node.Add("Reshape", {logits, node.Ints({0, 4, bins, -1})});
+  const std::string parts = node.Add("Mul", {node.Add("Softmax", {by_bin}, {{"axis", int64_t{2}}}),
+                                             node.Floats({1, 1, bins, 1}, strides)});
+  return node.Reduce("ReduceSum", parts, {2}, false);
+}
+
 // e^(what the map says), in pixels.
 std::string Lengths(ExportNode& node, const std::string& logarithms, const std::string& stride) {
   const std::string limit = node.Scalar(PointMaps<float>::kMostLogDistance);
@@ -200,7 +210,8 @@ std::string Lengths(ExportNode& node, const std::string& logarithms, const std::
 // [N, 4, points]: left, top, right, bottom of the proposed boxes.
 std::string SidesOfPoints(ExportNode& node, const PointMaps<float>& maps) {
   using Two = std::pair<float, float>;
-  const std::string numbers = OfAllPoints(node, maps.levels, maps.levels);
+  std::string numbers = OfAllPoints(node, maps.levels, maps.levels);
+  if (maps.form == kDistributions) numbers = Means(node, numbers, maps.bins);
   const auto half = [&](int64_t begin) {
     return node.Add("Slice", {numbers, node.Ints({begin}), node.Ints({begin + 2}), node.Ints({1})});
   };
@@ -217,8 +228,12 @@ std::string SidesOfPoints(ExportNode& node, const PointMaps<float>& maps) {
     before = after = node.Add("Mul", {Lengths(node, second, stride), node.Scalar(0.5f)});
   } else {
     from = OfEachPoint(node, maps, [](const auto& at, float) { return Two{at.x, at.y}; });
-    before = Lengths(node, first, stride);
-    after = Lengths(node, second, stride);
+    const auto length = [&](const std::string& said) {
+      return maps.form == kDistributions ? node.Add("Mul", {said, stride})
+                                         : Lengths(node, said, stride);
+    };
+    before = length(first);
+    after = length(second);
   }
   return node.Add("Concat", {node.Add("Sub", {from, before}), node.Add("Add", {from, after})},
                   {{"axis", int64_t{1}}});
@@ -229,7 +244,9 @@ void PointBoxes(ExportNode& node) {
   std::vector<TBlob> shapes(static_cast<size_t>(node.num_inputs()));  // without elements
   for (int i = 0; i < node.num_inputs(); ++i)
     shapes[static_cast<size_t>(i)].shape = node.in_shape(i);
-  const PointMaps<float> maps(strides, shapes, node.Is("form", "centers") ? kCenters : kDistances);
+  const int form =
+      node.Is("form", "centers") ? kCenters : FormOfBins(node.Get<int>("bins"), "PointBoxes");
+  const PointMaps<float> maps(strides, shapes, form);
 
   const std::string scores = OfAllPoints(node, 0, maps.levels);
   const Attributes of_class{{"axis", int64_t{1}}, {"keepdims", int64_t{1}}};

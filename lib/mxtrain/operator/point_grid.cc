@@ -30,8 +30,14 @@ std::vector<std::string> PointMapNames(const TShape& strides, int form) {
   return names;
 }
 
+int FormOfBins(int bins, const std::string& who) {
+  if (bins == 1)
+    Throw(ErrorKind::kConfig, "{}: bins = 1: expected 0, or at least 2 for a distribution", who);
+  return bins > 0 ? kDistributions : kDistances;
+}
+
 PointGridShape UnifyPointMaps(const TShape& strides, const std::string& who,
-                              std::vector<TShape>* in, int form) {
+                              std::vector<TShape>* in, int form, int64_t bins) {
   const std::vector<std::string> names = PointMapNames(strides, form);
   const auto levels = static_cast<size_t>(strides.ndim());
   PointGridShape all;
@@ -43,7 +49,7 @@ PointGridShape UnifyPointMaps(const TShape& strides, const std::string& who,
       const bool sized = of_level.has_rank();
       int64_t channels = 1;  // of objectness
       if (i < levels) channels = all.classes;
-      if (i >= levels && i < 2 * levels) channels = 4;
+      if (i >= levels && i < 2 * levels) channels = 4 * bins;
       TShape expected{all.images, channels, sized ? of_level[0] : TShape::kUnknown,
                       sized ? of_level[1] : TShape::kUnknown};
       UnifyShape((*in)[i], &expected, who, names[i]);

@@ -5,11 +5,15 @@
 //
 // Level l has a point in the middle of each square of strides[l] pixels: of maps [N, C, H, W] the
 // cell (y, x) is of the point ((x + 0.5) stride, (y + 0.5) stride), in pixels from the upper left
-// corner of the image as the net reads it. Of each level there are the maps of one of two forms.
+// corner of the image as the net reads it. Of each level there are the maps of one of three forms.
 // kDistances (Tian et al. 2019, "FCOS", arXiv 1904.01355):
 //   score [N, classes, H, W]   the logit of each class
 //   side  [N, 4, H, W]         of left, top, right, bottom: the logarithm of the distance from the
 //                              point, in strides
+// kDistributions (Li et al. 2020, "Generalized Focal Loss", arXiv 2006.04388):
+//   score [N, classes, H, W]   the logit of each class
+//   side  [N, 4 bins, H, W]    of left, top, right, bottom: the logits of a distribution of the
+//                              distance over 0, 1, ..., bins - 1 strides, whose mean it is
 // kCenters (Ge et al. 2021, "YOLOX", arXiv 2107.08430):
 //   score      [N, classes, H, W]   the logit of each class, of an object that is there
 //   box        [N, 4, H, W]         of its centre x and y: how far right of and below the upper
@@ -30,7 +34,7 @@ namespace mxtrain {
 
 inline constexpr int kMostPointLevels = 8;
 
-enum PointForm : int { kDistances, kCenters };
+enum PointForm : int { kDistances, kCenters, kDistributions };
 
 // The parameter `strides` of operators over such maps, whose first arguments are the first map of
 // each level, then the second of each, and so on.
@@ -46,24 +50,40 @@ MXTRAIN_API std::vector<std::string> PointMapNames(const TShape& strides, int fo
 struct PointGridShape {
   int64_t images = TShape::kUnknown, classes = TShape::kUnknown, points = TShape::kUnknown;
 };
-// Completes the shapes of those arguments; kUnknown what does not follow. Throws kConfig on a
-// contradiction.
+// Completes the shapes of those arguments; kUnknown what does not follow. `bins`: numbers of a
+// side. Throws kConfig on a contradiction.
 MXTRAIN_API PointGridShape UnifyPointMaps(const TShape& strides, const std::string& who,
-                                          std::vector<TShape>* in, int form = kDistances);
+                                          std::vector<TShape>* in, int form = kDistances,
+                                          int64_t bins = 1);
+
+// The parameter `bins` of operators over maps of distances; 0: their logarithms, else distributions
+// over so many.
+inline constexpr int kMostBins = 64;
+template <typename P>
+void DeclareBins(Fields<P>& f, int P::*member) {
+  f.Add("bins", member)
+      .Default(0)
+      .Range(0, kMostBins)
+      .Help(
+          "0: maps of sides say the logarithms of distances; else the logits of distributions over "
+          "0 to so many less one strides");
+}
+// kDistances or kDistributions. Throws kConfig for a distribution over one number.
+MXTRAIN_API int FormOfBins(int bins, const std::string& who);
 
 // The maps of a batch; for kernels.
 template <typename T>
 struct PointMaps {
   using C = ComputeOf<T>;
   struct Level {
-    T *scores, *sides, *objectness;  // `sides`: the four numbers of a box; the last null without
+    T *scores, *sides, *objectness;  // `sides`: the numbers of a box; the last null without
     int64_t first;                   // number of its first point
     int64_t width, plane;
     C stride;
   };
   Level level[kMostPointLevels];
   int form, levels = 0;
-  int64_t classes = 0, points = 0;
+  int64_t classes = 0, points = 0, bins = 1;  // numbers of a side
 
   // `blobs`: the arguments; as many as there are levels, for each map.
   PointMaps(const TShape& strides, std::span<const TBlob> blobs, int its_form = kDistances)
@@ -72,6 +92,7 @@ struct PointMaps {
       const auto blob = [&](int map) { return blobs[static_cast<size_t>(map * levels + l)]; };
       const TShape map = blob(0).shape;
       classes = map[1];
+      bins = blob(1).shape[1] / 4;
       level[l] = {static_cast<T*>(blob(0).data),
                   static_cast<T*>(blob(1).data),
                   form == kCenters ? static_cast<T*>(blob(2).data) : nullptr,
@@ -117,18 +138,39 @@ struct PointMaps {
   MXTRAIN_HD C Objectness(int64_t image, const Place& at) const {
     return static_cast<C>(level[at.level].objectness[ObjectnessIndex(image, at)]);
   }
-  MXTRAIN_HD int64_t SideIndex(int64_t image, const Place& at, int side) const {
-    return (image * 4 + side) * level[at.level].plane + at.cell;
+  MXTRAIN_HD int64_t SideIndex(int64_t image, const Place& at, int side, int64_t bin = 0) const {
+    return ((image * 4 + side) * bins + bin) * level[at.level].plane + at.cell;
   }
   // Far above every distance in an image; its exponential is finite.
   static constexpr C kMostLogDistance = C(20);
   MXTRAIN_HD static C Limited(C log_distance) {
     return log_distance > kMostLogDistance ? kMostLogDistance : log_distance;
   }
-  MXTRAIN_HD C RawSide(int64_t image, const Place& at, int side) const {
-    return static_cast<C>(level[at.level].sides[SideIndex(image, at, side)]);
+  MXTRAIN_HD C RawSide(int64_t image, const Place& at, int side, int64_t bin = 0) const {
+    return static_cast<C>(level[at.level].sides[SideIndex(image, at, side, bin)]);
+  }
+  // Of kDistributions: what the probabilities of a side are made of, exp(logit - largest) / sum.
+  struct Distribution {
+    C largest, sum, mean;
+    MXTRAIN_HD C Probability(C logit) const { return vector_math::Exp(logit - largest) / sum; }
+    MXTRAIN_HD C MinusLog(C logit) const { return vector_math::Log(sum) + largest - logit; }
+  };
+  MXTRAIN_HD Distribution DistributionOf(int64_t image, const Place& at, int side) const {
+    Distribution d{RawSide(image, at, side), C(0), C(0)};
+    for (int64_t b = 1; b < bins; ++b) {
+      const C logit = RawSide(image, at, side, b);
+      d.largest = logit > d.largest ? logit : d.largest;
+    }
+    for (int64_t b = 0; b < bins; ++b) {
+      const C part = vector_math::Exp(RawSide(image, at, side, b) - d.largest);
+      d.sum += part;
+      d.mean += part * static_cast<C>(b);
+    }
+    d.mean /= d.sum;
+    return d;
   }
   MXTRAIN_HD C Side(int64_t image, const Place& at, int side) const {
+    if (form == kDistributions) return DistributionOf(image, at, side).mean;
     const C raw = RawSide(image, at, side);
     return form == kCenters && side < 2 ? raw : Limited(raw);
   }
@@ -143,6 +185,8 @@ struct PointMaps {
       return {middle_x - half_width, middle_y - half_height, middle_x + half_width,
               middle_y + half_height};
     }
+    if (form == kDistributions)
+      return {x - stride * a, y - stride * b, x + stride * c, y + stride * d};
     return {x - stride * vector_math::Exp(a), y - stride * vector_math::Exp(b),
             x + stride * vector_math::Exp(c), y + stride * vector_math::Exp(d)};
   }

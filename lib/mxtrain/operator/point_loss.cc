@@ -11,17 +11,17 @@ std::vector<std::string> PointLossArguments(const TShape& strides, int form) {
   return names;
 }
 
-bool InferPointLossShapes(const TShape& strides, int form, const std::string& who,
+bool InferPointLossShapes(const TShape& strides, int form, int64_t bins, const std::string& who,
                           std::vector<TShape>* in, std::vector<TShape>* out) {
   TShape &label = in->back(), &output = (*out)[0];
-  PointGridShape grid = UnifyPointMaps(strides, who, in, form);
+  PointGridShape grid = UnifyPointMaps(strides, who, in, form, bins);
   TShape rows{grid.images, TShape::kUnknown, kObjectColumns};
   UnifyShape(label, &rows, who, "label");
   label = rows;
   UnifyShape(TShape{rows[0]}, &output, who, "output");
   if (grid.images == TShape::kUnknown && output[0] != TShape::kUnknown) {
     (*in)[0][0] = output[0];
-    grid = UnifyPointMaps(strides, who, in, form);
+    grid = UnifyPointMaps(strides, who, in, form, bins);
     label[0] = output[0];
   }
   return label.known() && grid.points != TShape::kUnknown && grid.classes != TShape::kUnknown;

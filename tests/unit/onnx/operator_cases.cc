@@ -369,6 +369,8 @@ std::vector<Case> BoxCases() {
            {{4, 4, 6}},
            Numbers({4, 2, 3}, {0.3, -1, 25, 1.5, 0.7, -3, 2})},
           "of two levels"),
+      One("PointBoxes", {{"strides", "(4, 8)"}, {"bins", "5"}},
+          {{{2, 4, 6}}, {{2, 2, 3}}, {{20, 4, 6}}, {{20, 2, 3}}}, "of distributions"),
       One("PointBoxes", {{"strides", "(4, 8)"}, {"form", "centers"}},
           {{{2, 4, 6}}, {{2, 2, 3}}, {{4, 4, 6}}, {{4, 2, 3}}, {{1, 4, 6}}, {{1, 2, 3}}},
           "of centres"),

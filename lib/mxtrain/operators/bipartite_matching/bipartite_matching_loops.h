@@ -43,7 +43,8 @@ class BipartiteMatching final : public Operator {
     SwitchFloating(data.type, "bipartite_matching", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
-      const GreedyMatches<C> matches(args.ctx.workspace.data, shape.matrices, shape.columns);
+      const GreedyMatches<C> matches(args.ctx.workspace.data, shape.matrices, shape.rows,
+                                     shape.columns);
       const C sign = param_.is_ascend ? C(-1) : C(1);
       const int64_t all = std::min(shape.rows, shape.columns);
       const int64_t most = param_.topk > 0 ? std::min<int64_t>(all, int64_t{param_.topk} + 1) : all;

@@ -15,6 +15,7 @@ struct GreedyCase {
   double threshold = 0;
   bool ascend = false;
   int topk = -1;
+  std::vector<DType> types = kAllFloatingTypes;
 };
 
 // Looks through the whole matrix for every pair.
@@ -64,7 +65,7 @@ void ExamineMatching(const GreedyCase& m, int steps) {
   }};
   c.forward = [m](const Arrays& in, const Arrays&) { return MatchedPairs(m, in[0]); };
   c.backward = false;
-  c.types = kAllFloatingTypes;
+  c.types = m.types;
   c.tolerance = {0, "whole numbers"};
   RunCase(c);
 }
@@ -78,6 +79,8 @@ TEST_CASE("bipartite_matching") {
     ExamineMatching({.shape = {2, 8, 8}, .threshold = -2, .topk = 3}, steps);
   }
   ExamineMatching({.shape = {2, 40, 30}, .threshold = -1.5}, 5);
+  ExamineMatching({.shape = {2, 300, 40}, .threshold = -1.5}, 1);  // groups of many rows
+  ExamineMatching({.shape = {1, 20000, 4}, .threshold = -1.5, .types = {DType::kFloat32}}, 9);
   ExamineMatching({.shape = {1, 6, 6}, .threshold = 50}, 100);  // none
   ExamineMatching({.shape = {1, 3}, .threshold = -2, .topk = 1}, 100);
   ExamineMatching({.shape = {0, 3, 4}}, 100);

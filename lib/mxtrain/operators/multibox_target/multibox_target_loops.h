@@ -258,7 +258,8 @@ class MultiBoxTarget final : public Operator {
                  char* scratch) const {
     const Geometry& shape = scene.shape;
     const Workspace<Device, C> at(shape, param_);
-    const GreedyMatches<C> matches(scratch + at.matches, shape.images, shape.objects);
+    const GreedyMatches<C> matches(scratch + at.matches, shape.images, shape.anchors,
+                                   shape.objects);
     const auto threshold = [](float value) { return static_cast<C>(value); };
     Launch(device, shape.rows(), FindObject<T>{scene, rows});
     ForRows(device, shape.images, shape.anchors * shape.objects,

@@ -28,6 +28,11 @@ void PointBoxLossParam::Declare(Fields<PointBoxLossParam>& f) {
       .Default(2.0f)
       .Range(0, 1e6)
       .Help("weight of the boxes beside the scores");
+  DeclareBins(f, &P::bins);
+  f.Add("distribution_weight", &P::distribution_weight)
+      .Default(0.25f)
+      .Range(0, 1e6)
+      .Help("with bins, weight of the distributions beside the scores");
   f.Add("grad_scale", &P::grad_scale).Default(1.0f).Help("factor of the gradient");
 }
 

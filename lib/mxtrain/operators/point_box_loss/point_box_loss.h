@@ -14,51 +14,41 @@
 // over the object's points; of other classes, and of other points, it is 0. Points in an object
 // that nothing is to be learnt of have no loss if they are of no other.
 //
-//   L = (sum |y - p|^focal_gamma BCE(y, p) + box_weight sum y (1 - GIoU)) / max(sum y, 1)
+//   L = (sum |y - p|^focal_gamma BCE(y, p) + box_weight sum y (1 - GIoU)
+//        + distribution_weight sum y DFL) / max(sum y, 1)
 //
 // over the points and classes of the image: the quality focal loss (Li et al. 2020, arXiv
 // 2006.04388) and the generalized intersection over union (Rezatofighi et al. 2019, arXiv
-// 1902.09630). Targets have no gradient. The loss of an image does not depend on the others of its
-// batch.
+// 1902.09630). DFL, with `bins` alone, is the distribution focal loss (Li et al. 2020, equation 6),
+// of a side of the object at a distance d of 0 to bins - 1.01 strides, i <= d < i + 1,
+//   -(i + 1 - d) log S_i - (d - i) log S_(i + 1),
+// S_i the probability of i strides, as a mean over the four sides. Targets have no gradient. The
+// loss of an image does not depend on the others of its batch.
 #include "mxtrain/operator/point_loss.h"
 
 namespace mxtrain {
 
 struct PointBoxLossParam : Parameter<PointBoxLossParam> {
   TShape strides;
-  int candidates;
-  float score_power, overlap_power, focal_gamma, box_weight, grad_scale;
+  int candidates, bins;
+  float score_power, overlap_power, focal_gamma, box_weight, distribution_weight, grad_scale;
   static void Declare(Fields<PointBoxLossParam>& f);
 };
 
-class PointBoxLossProperty final : public PropertyWithParam<PointBoxLossParam> {
+class PointBoxLossProperty final : public PointLossProperty<PointBoxLossParam> {
  public:
-  static constexpr int kMostCandidates = 32;
-
   std::string TypeString() const override { return "PointBoxLoss"; }
   std::string Description() const override {
     return "the loss of a detector without anchors, by task-aligned assignment";
   }
-  std::vector<std::string> ListArguments() const override {
-    return PointLossArguments(param_.strides, kDistances);
-  }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
-                  std::vector<TShape>*) const override {
-    return InferPointLossShapes(param_.strides, kDistances, TypeString(), in, out);
-  }
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
-                 std::vector<DType>*) const override {
-    return InferPointLossTypes(ListArguments(), TypeString(), in, out);
-  }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>&,
-                                             const std::vector<int>& in_data,
-                                             const std::vector<int>&) const override {
-    return in_data;
-  }
-  bool HasGradient(int argument) const override { return argument < 2 * param_.strides.ndim(); }
+  int form() const override { return FormOfBins(param_.bins, TypeString()); }
+  int64_t bins() const override { return std::max(param_.bins, 1); }
 
  protected:
-  void Check() override { CheckStrides(param_.strides, TypeString()); }
+  void Check() override {
+    PointLossProperty::Check();
+    FormOfBins(param_.bins, TypeString());
+  }
 };
 
 }  // namespace mxtrain

@@ -201,6 +201,7 @@ struct PointTerms {
   LabelledObjects<T> labels;
   Targets<C> targets;
   float gamma;
+  C box_weight, distribution_weight;
 
   MXTRAIN_HD C Target(int64_t image, int64_t p, int64_t k) const {
     const int32_t m = targets.object[image * maps.points + p];
@@ -222,6 +223,38 @@ struct PointTerms {
     const Dual<C> y(targets.score[image * maps.points + p]);
     return y * (Dual<C>(1) - GeneralizedOverlap(box, own));
   }
+  // The object of a point has a side at so many strides, between two numbers of a distribution.
+  struct Between {
+    int64_t lower;
+    C above;  // the part of the way to the next number
+  };
+  MXTRAIN_HD Between SideOfObject(const typename PointMaps<T>::Place& at, const Corners<C>& box,
+                                  int side) const {
+    const C away = side == 0   ? at.x - box.left
+                   : side == 1 ? at.y - box.top
+                   : side == 2 ? box.right - at.x
+                               : box.bottom - at.y;
+    const C most = static_cast<C>(maps.bins) - C(1.01);
+    C distance = away / maps.level[at.level].stride;
+    distance = distance < C(0) ? C(0) : distance > most ? most : distance;
+    const auto lower = static_cast<int64_t>(distance);
+    return {lower, distance - static_cast<C>(lower)};
+  }
+  // y times the mean of the distribution focal losses.
+  MXTRAIN_HD C DistributionTerm(int64_t image, int64_t p) const {
+    const int32_t m = targets.object[image * maps.points + p];
+    typename LabelledObjects<T>::Object object;
+    if (m < 0 || !labels.Get(image, m, &object)) return C(0);
+    const auto at = maps.PlaceOf(p);
+    C sum = C(0);
+    for (int s = 0; s < 4; ++s) {
+      const auto distribution = maps.DistributionOf(image, at, s);
+      const Between to = SideOfObject(at, object.box, s);
+      sum += (C(1) - to.above) * distribution.MinusLog(maps.RawSide(image, at, s, to.lower)) +
+             to.above * distribution.MinusLog(maps.RawSide(image, at, s, to.lower + 1));
+    }
+    return targets.score[image * maps.points + p] * sum / C(4);
+  }
   MXTRAIN_HD bool IsLearnt(int64_t image, int64_t p) const {
     return targets.object[image * maps.points + p] != kNothingLearnt;
   }
@@ -231,7 +264,6 @@ template <typename T>
 struct SumImage {
   using C = ComputeOf<T>;
   PointTerms<T> terms;
-  C box_weight;
   OpReqType req;
   T* out;
 
@@ -242,7 +274,9 @@ struct SumImage {
       if (!terms.IsLearnt(image, p)) continue;
       const auto at = terms.maps.PlaceOf(p);
       const ScoreLoss<C> loss{terms.gamma};
-      C of_point = box_weight * terms.BoxTerm(image, p, -1).value;
+      C of_point = terms.box_weight * terms.BoxTerm(image, p, -1).value;
+      if (terms.maps.form == kDistributions)
+        of_point += terms.distribution_weight * terms.DistributionTerm(image, p);
       for (int64_t k = 0; k < terms.maps.classes; ++k)
         of_point += loss(terms.maps.Score(image, at, k), terms.Target(image, p, k));
       sum += static_cast<double>(of_point);
@@ -258,7 +292,7 @@ template <typename T>
 struct DifferentiatePoint {
   using C = ComputeOf<T>;
   PointTerms<T> terms;
-  C box_weight, scale;
+  C scale;
   PointMaps<T> grads;
   OpReqType score_req[kMostPointLevels], side_req[kMostPointLevels];
 
@@ -278,8 +312,36 @@ struct DifferentiatePoint {
     if (side_req[at.level] == OpReqType::kNullOp) return;
     const bool has_object = terms.targets.object[i] >= 0;
     for (int s = 0; s < 4; ++s) {
-      Assign(side_req[at.level], grads.level[at.level].sides, terms.maps.SideIndex(image, at, s),
-             has_object ? factor * box_weight * terms.BoxTerm(image, p, s).slope : C(0));
+      const C slope =
+          has_object ? factor * terms.box_weight * terms.BoxTerm(image, p, s).slope : C(0);
+      if (terms.maps.form == kDistributions) {
+        OfDistribution(image, p, s, slope, has_object ? factor : C(0));
+      } else {
+        Assign(side_req[at.level], grads.level[at.level].sides, terms.maps.SideIndex(image, at, s),
+               slope);
+      }
+    }
+  }
+  // Of the logits of a side. `slope`: by the mean of its distribution.
+  MXTRAIN_HD void OfDistribution(int64_t image, int64_t p, int side, C slope, C factor) const {
+    const PointMaps<T>& maps = terms.maps;
+    const auto at = maps.PlaceOf(p);
+    const auto distribution = maps.DistributionOf(image, at, side);
+    typename PointTerms<T>::Between to{0, C(0)};
+    C weight = C(0);
+    typename LabelledObjects<T>::Object object;
+    const int32_t m = terms.targets.object[image * maps.points + p];
+    if (factor != C(0) && terms.labels.Get(image, m, &object)) {
+      to = terms.SideOfObject(at, object.box, side);
+      weight =
+          factor * terms.distribution_weight * terms.targets.score[image * maps.points + p] / C(4);
+    }
+    for (int64_t b = 0; b < maps.bins; ++b) {
+      const C probability = distribution.Probability(maps.RawSide(image, at, side, b));
+      const C wanted = b == to.lower ? C(1) - to.above : b == to.lower + 1 ? to.above : C(0);
+      Assign(side_req[at.level], grads.level[at.level].sides, maps.SideIndex(image, at, side, b),
+             slope * probability * (static_cast<C>(b) - distribution.mean) +
+                 weight * (probability - wanted));
     }
   }
 };
@@ -287,7 +349,8 @@ struct DifferentiatePoint {
 template <typename Device>
 class PointBoxLoss final : public Operator {
  public:
-  explicit PointBoxLoss(const PointBoxLossParam& param) : param_(param) {}
+  explicit PointBoxLoss(const PointBoxLossParam& param)
+      : param_(param), form_(FormOfBins(param.bins, "PointBoxLoss")) {}
 
   void Forward(const ForwardArgs& args) override {
     const TBlob& out = args.out_data[0];
@@ -297,25 +360,18 @@ class PointBoxLoss final : public Operator {
     SwitchFloating(out.type, "PointBoxLoss", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
-      const PointMaps<T> maps(param_.strides, args.in_data);
+      const PointMaps<T> maps(param_.strides, args.in_data, form_);
       const LabelledObjects<T> labels(args.in_data.back(), maps.classes);
-      char* scratch = args.ctx.workspace.template dptr<char>();
-      void* kept = scratch;
-      if (args.ctx.saved.empty()) {
-        scratch += RoundUp(Targets<C>::Bytes(images, maps.points), 64);
-      } else {
-        kept = args.ctx.saved[0].data;
-      }
-      const Targets<C> targets(kept, images, maps.points);
-      const Wishes<C> wishes(scratch, images * labels.most, param_.candidates);
+      const PointLossSpace<Targets, C> space(args, images, maps.points);
+      const Targets<C>& targets = space.targets;
+      const Wishes<C> wishes(space.rest, images * labels.most, param_.candidates);
       Launch(device, images * labels.most,
              ChooseCandidates<T>{maps, labels, wishes, static_cast<C>(param_.score_power),
                                  static_cast<C>(param_.overlap_power)});
       Launch(device, images, AssignPoints<T>{maps, labels, wishes, targets});
       if (args.req[0] == OpReqType::kNullOp) return;
       ForRows(device, images, maps.points * maps.classes,
-              SumImage<T>{TermsOf(maps, labels, targets), static_cast<C>(param_.box_weight),
-                          args.req[0], out.template dptr<T>()});
+              SumImage<T>{TermsOf(maps, labels, targets), args.req[0], out.template dptr<T>()});
     });
   }
 
@@ -326,13 +382,12 @@ class PointBoxLoss final : public Operator {
     SwitchFloating(scores.type, "PointBoxLoss", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using C = ComputeOf<T>;
-      const PointMaps<T> maps(param_.strides, args.in_data);
+      const PointMaps<T> maps(param_.strides, args.in_data, form_);
       const Targets<C> targets(args.ctx.saved[0].data, images, maps.points);
       const LabelledObjects<T> labels(args.in_data.back(), maps.classes);
       DifferentiatePoint<T> body{TermsOf(maps, labels, targets),
-                                 static_cast<C>(param_.box_weight),
                                  static_cast<C>(param_.grad_scale),
-                                 PointMaps<T>(param_.strides, args.in_grad),
+                                 PointMaps<T>(param_.strides, args.in_grad, form_),
                                  {},
                                  {}};
       for (int l = 0; l < maps.levels; ++l) {
@@ -347,10 +402,16 @@ class PointBoxLoss final : public Operator {
   template <typename T, typename C>
   PointTerms<T> TermsOf(const PointMaps<T>& maps, const LabelledObjects<T>& labels,
                         const Targets<C>& targets) const {
-    return {maps, labels, targets, param_.focal_gamma};
+    return {maps,
+            labels,
+            targets,
+            param_.focal_gamma,
+            static_cast<C>(param_.box_weight),
+            static_cast<C>(param_.distribution_weight)};
   }
 
   const PointBoxLossParam param_;
+  const int form_;
 };
 
 template <typename Device>
@@ -358,22 +419,14 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
                                  Backend&) {
   const PointBoxLossParam& param = static_cast<const PointBoxLossProperty&>(base).param();
   const TShape& label = request.in.back().shape;
-  const Expected<int64_t, Refusal> counted = CountPoints(param.strides, request);
-  if (!counted) return counted.error();
-  const int64_t points = *counted;
-  const bool wide = request.in[0].type == DType::kFloat64;
-  const int64_t objects = label[0] * label[1];
-  const int64_t targets = RoundUp(
-      wide ? Targets<double>::Bytes(label[0], points) : Targets<float>::Bytes(label[0], points),
-      64);
-  Plan plan = PlainPlan(base, request);
-  plan.forward_workspace = wide ? Wishes<double>::Bytes(objects, param.candidates)
-                                : Wishes<float>::Bytes(objects, param.candidates);
-  if (request.needs_backward) {
-    plan.saved = {targets};
-  } else {
-    plan.forward_workspace += targets;
-  }
+  const Expected<int64_t, Refusal> points = CountPoints(param.strides, request);
+  if (!points) return points.error();
+  const auto plan_in = [&](auto number) {
+    using C = decltype(number);
+    return PointLossPlan<Targets, C>(base, request, *points,
+                                     Wishes<C>::Bytes(label[0] * label[1], param.candidates));
+  };
+  Plan plan = request.in[0].type == DType::kFloat64 ? plan_in(double{}) : plan_in(float{});
   plan.make = [param] { return std::make_unique<PointBoxLoss<Device>>(param); };
   return plan;
 }

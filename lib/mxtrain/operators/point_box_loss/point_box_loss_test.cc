@@ -15,6 +15,8 @@ struct Settings {
   Values strides;
   size_t candidates = 13;
   double score_power = 1, overlap_power = 6, gamma = 2, box_weight = 2, scale = 1;
+  int64_t bins = 0;
+  double distribution_weight = 0.25;
 };
 
 // Of more digits than the kernel, for difference quotients.
@@ -57,7 +59,8 @@ class Image {
       const int64_t h = shapes[l][2], w = shapes[l][3];
       for (int64_t y = 0; y < h; ++y) {
         for (int64_t x = 0; x < w; ++x) {
-          Point p{settings.strides[l],
+          Point p{settings.bins,
+                  settings.strides[l],
                   (static_cast<double>(x) + 0.5) * settings.strides[l],
                   (static_cast<double>(y) + 0.5) * settings.strides[l],
                   {},
@@ -67,9 +70,10 @@ class Image {
           for (int64_t k = 0; k < shapes[0][1]; ++k)
             p.score.push_back(
                 in[l][static_cast<size_t>(((image * shapes[0][1] + k) * h + y) * w + x)]);
-          for (int64_t k = 0; k < 4; ++k)
+          const int64_t numbers = 4 * std::max<int64_t>(settings.bins, 1);
+          for (int64_t k = 0; k < numbers; ++k)
             p.side.push_back(
-                in[levels + l][static_cast<size_t>(((image * 4 + k) * h + y) * w + x)]);
+                in[levels + l][static_cast<size_t>(((image * numbers + k) * h + y) * w + x)]);
           points.push_back(p);
         }
       }
@@ -87,15 +91,45 @@ class Image {
   }
 
   struct Point {
+    int64_t bins;
     double stride, x, y;
     Reals score, side;
     size_t level, cell;
     int object = -1;
     Real target = 0;
     bool ignored = false;
+    // Of a distribution over strides; S_i of the paper.
+    Reals Probabilities(size_t k) const {
+      const auto count = static_cast<size_t>(bins);
+      Reals s;
+      Real sum = 0;
+      for (size_t b = 0; b < count; ++b) s.push_back(std::exp(side[k * count + b]));
+      for (const Real part : s) sum += part;
+      for (Real& part : s) part /= sum;
+      return s;
+    }
+    Real Distance(size_t k) const {
+      if (bins == 0) return stride * std::exp(side[k]);
+      Real mean = 0;
+      const Reals s = Probabilities(k);
+      for (size_t b = 0; b < s.size(); ++b) mean += static_cast<Real>(b) * s[b];
+      return stride * mean;
+    }
     Box Proposed() const {
-      return {x - stride * std::exp(side[0]), y - stride * std::exp(side[1]),
-              x + stride * std::exp(side[2]), y + stride * std::exp(side[3])};
+      return {x - Distance(0), y - Distance(1), x + Distance(2), y + Distance(3)};
+    }
+    // Li et al. 2020, equation 6, of four sides.
+    Real Dfl(const Box& box) const {
+      const Real away[] = {x - box.left, y - box.top, box.right - x, box.bottom - y};
+      Real sum = 0;
+      for (size_t k = 0; k < 4; ++k) {
+        const Real d = std::clamp<Real>(away[k] / stride, 0, static_cast<Real>(bins) - 1.01L);
+        const auto i = static_cast<size_t>(std::floor(d));
+        const Reals s = Probabilities(k);
+        sum -= (static_cast<Real>(i + 1) - d) * std::log(s[i]) +
+               (d - static_cast<Real>(i)) * std::log(s[i + 1]);
+      }
+      return sum / 4;
     }
   };
   std::vector<Point> points;
@@ -116,9 +150,10 @@ class Image {
       sum -= std::pow(std::abs(y - prob), settings_.gamma) *
              (y * std::log(prob) + (1 - y) * std::log(1 - prob));
     }
-    if (p.object >= 0)
-      sum += settings_.box_weight * p.target *
-             (1 - Giou(p.Proposed(), objects_[static_cast<size_t>(p.object)].box));
+    if (p.object < 0) return sum;
+    const Box& box = objects_[static_cast<size_t>(p.object)].box;
+    sum += settings_.box_weight * p.target * (1 - Giou(p.Proposed(), box));
+    if (settings_.bins > 0) sum += settings_.distribution_weight * p.target * p.Dfl(box);
     return sum;
   }
 
@@ -205,7 +240,8 @@ Arrays Gradient(const Settings& settings, const Arrays& in, const std::vector<TS
       };
       for (size_t k = 0; k < p.score.size(); ++k)
         grads[p.level][place(shapes[0][1], k)] = slope(&p.score[k]);
-      for (size_t k = 0; k < 4; ++k) grads[levels + p.level][place(4, k)] = slope(&p.side[k]);
+      for (size_t k = 0; k < p.side.size(); ++k)
+        grads[levels + p.level][place(std::ssize(p.side), k)] = slope(&p.side[k]);
     }
   }
   return grads;
@@ -268,6 +304,23 @@ TEST_CASE("PointBoxLoss") {
           kTwoImages, {{"focal_gamma", "0"}, {"grad_scale", "0.25"}});
   Examine("the best overlap, whatever the score", {.strides = {4, 8}, .score_power = 0}, kTwoLevels,
           kTwoImages, {{"score_power", "0"}});
+}
+
+TEST_CASE("PointBoxLoss: distributions of distances") {
+  for (const int64_t bins : {2, 4, 9}) {
+    std::vector<TShape> shapes = kTwoLevels;
+    for (const size_t i : {2, 3}) shapes[i][1] = 4 * bins;
+    Examine(format("distributions over {}", bins), {.strides = {4, 8}, .bins = bins}, shapes,
+            kTwoImages, {{"bins", std::to_string(bins)}});
+    Examine(format("distributions over {}, weighted", bins),
+            {.strides = {4, 8}, .overlap_power = 1, .bins = bins, .distribution_weight = 3}, shapes,
+            kTwoImages,
+            {{"bins", std::to_string(bins)}, {"overlap_power", "1"}, {"distribution_weight", "3"}});
+  }
+  CHECK(Says(MessageOf([] {
+               TestRegistry().Create("PointBoxLoss", {{"strides", "(8,)"}, {"bins", "1"}});
+             }),
+             "PointBoxLoss: bins = 1: expected 0, or at least 2 for a distribution"));
 }
 
 TEST_CASE("PointBoxLoss: sizes") {

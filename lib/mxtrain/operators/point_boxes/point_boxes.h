@@ -12,14 +12,17 @@ namespace mxtrain {
 
 struct PointBoxesParam : Parameter<PointBoxesParam> {
   TShape strides;
-  int form;
+  int form, bins;
   bool clip;
+  // With what `bins` says.
+  int Form() const { return form == kCenters ? form : FormOfBins(bins, "PointBoxes"); }
   static void Declare(Fields<PointBoxesParam>& f) {
     DeclareStrides(f, &PointBoxesParam::strides);
     f.Add("form", &PointBoxesParam::form)
         .Enum({{"distances", kDistances}, {"centers", kCenters}})
         .Default(kDistances)
         .Help("what the maps say: distances of sides, or centre, size and objectness (YOLOX)");
+    DeclareBins(f, &PointBoxesParam::bins);
     f.Add("clip", &PointBoxesParam::clip).Default(true).Help("boxes end at the edges of the image");
   }
 };
@@ -33,7 +36,7 @@ class PointBoxesProperty final : public PropertyWithParam<PointBoxesParam> {
     return "the boxes that a detector without anchors proposes: class, score and corners";
   }
   std::vector<std::string> ListArguments() const override {
-    return PointMapNames(param_.strides, param_.form);
+    return PointMapNames(param_.strides, param_.Form());
   }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
@@ -44,7 +47,7 @@ class PointBoxesProperty final : public PropertyWithParam<PointBoxesParam> {
   }
 
  protected:
-  void Check() override { CheckStrides(param_.strides, TypeString()); }
+  void Check() override;
 };
 
 }  // namespace mxtrain

@@ -55,7 +55,7 @@ class PointBoxes final : public Operator {
     SwitchFloating(out.type, "PointBoxes", [&](auto tag) {
       using T = typename decltype(tag)::type;
       Launch(Device{args.ctx.run_ctx}, out.Size() / PointBoxesProperty::kColumns,
-             ProposeBox<T>{PointMaps<T>(param_.strides, args.in_data, param_.form), param_.clip,
+             ProposeBox<T>{PointMaps<T>(param_.strides, args.in_data, param_.Form()), param_.clip,
                            args.req[0], out.dptr<T>()});
     });
   }

@@ -76,6 +76,69 @@ TEST_CASE("PointBoxes") {
   ExaminePointBoxes({{0, 2, 4, 3}, {0, 4, 4, 3}}, "(4,)", {4});
 }
 
+// Rows of one level of distributions over `bins` distances, by the definition in point_grid.h.
+Arrays ProposedOfDistributions(const Arrays& in, const std::vector<TShape>& shapes, double stride,
+                               int64_t bins) {
+  const int64_t classes = shapes[0][1], h = shapes[0][2], w = shapes[0][3], plane = h * w;
+  Values rows;
+  for (int64_t n = 0; n < shapes[0][0]; ++n) {
+    for (int64_t i = 0; i < plane; ++i) {
+      int64_t best = 0;
+      const auto score = [&](int64_t k) {
+        return in[0][static_cast<size_t>((n * classes + k) * plane + i)];
+      };
+      for (int64_t k = 1; k < classes; ++k) best = score(k) > score(best) ? k : best;
+      const auto far = [&](int64_t side) {
+        double sum = 0, mean = 0;
+        for (int64_t b = 0; b < bins; ++b) {
+          const double part =
+              std::exp(in[1][static_cast<size_t>(((n * 4 + side) * bins + b) * plane + i)]);
+          sum += part, mean += static_cast<double>(b) * part;
+        }
+        return stride * mean / sum;
+      };
+      const double x = (static_cast<double>(i % w) + 0.5) * stride,
+                   y = (static_cast<double>(i / w) + 0.5) * stride,
+                   width = stride * static_cast<double>(w),
+                   height = stride * static_cast<double>(h);
+      const Values row = {static_cast<double>(best),          1 / (1 + std::exp(-score(best))),
+                          std::clamp(x - far(0), 0.0, width), std::clamp(y - far(1), 0.0, height),
+                          std::clamp(x + far(2), 0.0, width), std::clamp(y + far(3), 0.0, height)};
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+  }
+  return {rows};
+}
+
+TEST_CASE("PointBoxes of distributions") {
+  for (const int64_t bins : {2, 7, 64}) {
+    const std::vector<TShape> shapes = {{2, 3, 3, 5}, {2, 4 * bins, 3, 5}};
+    OperatorCase c;
+    c.op = "PointBoxes";
+    c.name = format("PointBoxes of distributions over {}", bins);
+    c.kwargs = {{"strides", "(8,)"}, {"bins", std::to_string(bins)}};
+    c.shapes = shapes;
+    c.inputs = {Distinct(-2, 2), Distinct(-4, 4)};
+    c.forward = [=](const Arrays& in, const Arrays&) {
+      return ProposedOfDistributions(in, shapes, 8, bins);
+    };
+    c.gradient = [](const Arrays& in, const Arrays&, const Arrays&) {
+      Arrays zeros;
+      for (const Values& map : in) zeros.emplace_back(map.size());
+      return zeros;
+    };
+    c.tolerance = {256, "means of distributions times a stride"};
+    RunCase(c);
+  }
+  const auto message = [](const Kwargs& kwargs) {
+    return MessageOf([&] { TestRegistry().Create("PointBoxes", kwargs); });
+  };
+  CHECK(
+      Says(message({{"strides", "(8,)"}, {"bins", "1"}}), "PointBoxes: bins = 1: expected 0, or"));
+  CHECK(Says(message({{"strides", "(8,)"}, {"bins", "4"}, {"form", "centers"}}),
+             "PointBoxes: bins = 4 is for form: distances"));
+}
+
 // Rows of one level of centres, by the definition in point_grid.h.
 Arrays ProposedOfCenters(const Arrays& in, const std::vector<TShape>& shapes, double stride,
                          bool clip) {

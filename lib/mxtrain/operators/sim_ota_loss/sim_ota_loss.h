@@ -37,34 +37,13 @@ struct SimOtaLossParam : Parameter<SimOtaLossParam> {
   static void Declare(Fields<SimOtaLossParam>& f);
 };
 
-class SimOtaLossProperty final : public PropertyWithParam<SimOtaLossParam> {
+class SimOtaLossProperty final : public PointLossProperty<SimOtaLossParam> {
  public:
-  static constexpr int kMostCandidates = 32;
-
   std::string TypeString() const override { return "SimOtaLoss"; }
   std::string Description() const override {
     return "the loss of YOLOX, a detector without anchors, by simplified optimal transport";
   }
-  std::vector<std::string> ListArguments() const override {
-    return PointLossArguments(param_.strides, kCenters);
-  }
-  bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
-                  std::vector<TShape>*) const override {
-    return InferPointLossShapes(param_.strides, kCenters, TypeString(), in, out);
-  }
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
-                 std::vector<DType>*) const override {
-    return InferPointLossTypes(ListArguments(), TypeString(), in, out);
-  }
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>&,
-                                             const std::vector<int>& in_data,
-                                             const std::vector<int>&) const override {
-    return in_data;
-  }
-  bool HasGradient(int argument) const override { return argument < 3 * param_.strides.ndim(); }
-
- protected:
-  void Check() override { CheckStrides(param_.strides, TypeString()); }
+  int form() const override { return kCenters; }
 };
 
 }  // namespace mxtrain

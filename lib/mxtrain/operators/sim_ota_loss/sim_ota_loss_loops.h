@@ -151,19 +151,13 @@ class SimOtaLoss final : public Operator {
       using C = ComputeOf<T>;
       const PointMaps<T> maps(param_.strides, args.in_data, kCenters);
       const LabelledObjects<T> labels(args.in_data.back(), maps.classes);
-      char* scratch = args.ctx.workspace.template dptr<char>();
-      void* kept = scratch;
-      if (args.ctx.saved.empty()) {
-        scratch += RoundUp(Targets<C>::Bytes(images, maps.points), 64);
-      } else {
-        kept = args.ctx.saved[0].data;
-      }
-      const Targets<C> targets(kept, images, maps.points);
+      const PointLossSpace<Targets, C> space(args, images, maps.points);
       const Device device{args.ctx.run_ctx};
-      FindTargets(device, images, maps, labels, scratch, targets);
+      FindTargets(device, images, maps, labels, space.rest, space.targets);
       if (args.req[0] == OpReqType::kNullOp) return;
-      ForRows(device, images, maps.points * maps.classes,
-              SumImage<T>{TermsOf(maps, labels, targets), args.req[0], out.template dptr<T>()});
+      ForRows(
+          device, images, maps.points * maps.classes,
+          SumImage<T>{TermsOf(maps, labels, space.targets), args.req[0], out.template dptr<T>()});
     });
   }
 
@@ -230,18 +224,12 @@ Expected<Plan, Refusal> MakePlan(const OperatorProperty& base, const PlanRequest
   const Expected<int64_t, Refusal> points = CountPoints(param.strides, request);
   if (!points) return points.error();
   const TShape& label = request.in.back().shape;
-  const int64_t images = label[0];
-  const bool wide = request.in[0].type == DType::kFloat64;
-  const int64_t targets = RoundUp(
-      wide ? Targets<double>::Bytes(images, *points) : Targets<float>::Bytes(images, *points), 64);
-  Plan plan = PlainPlan(base, request);
-  plan.forward_workspace = wide ? Offers<double>::Bytes(images, *points, label[1], param.candidates)
-                                : Offers<float>::Bytes(images, *points, label[1], param.candidates);
-  if (request.needs_backward) {
-    plan.saved = {targets};
-  } else {
-    plan.forward_workspace += targets;
-  }
+  const auto plan_in = [&](auto number) {
+    using C = decltype(number);
+    return PointLossPlan<Targets, C>(
+        base, request, *points, Offers<C>::Bytes(label[0], *points, label[1], param.candidates));
+  };
+  Plan plan = request.in[0].type == DType::kFloat64 ? plan_in(double{}) : plan_in(float{});
   plan.make = [param] { return std::make_unique<SimOtaLoss<Device>>(param); };
   return plan;
 }
