@@ -203,23 +203,20 @@ void DataIters::AddMosaic(Kwargs* pipeline) const {
 }
 
 // Labels of mixed examples are distributions, which the loss uses unchanged; the pipeline does the
-// label smoothing.
+// label smoothing. Boxes stay boxes.
 void DataIters::AddMixing(Kwargs* pipeline) const {
   const config::TrainConfig& train = config().train;
   if (train.mixup.alpha == 0 && train.cutmix.alpha == 0) return;
-  SoftLabelSpec labels;
-  try {
-    labels = FindSoftLabels(session_.net.symbol,
-                            config::BatchShapes(session_.net, config().data.batch_size));
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kConfig) throw;
-    const std::string key = train.mixup.alpha > 0 ? "train.mixup" : "train.cutmix";
-    session_.diagnostics.Error(session_.loaded.PlaceOf(key + ".alpha"),
-                               format("{}: {}", key, e.what()));
+  const auto& fields = sets_.opened(false)->label_fields();
+  const bool boxes = std::ranges::any_of(
+      fields, [](const io::FieldSpec& label) { return label.kind == io::FieldKind::kBoxes; });
+  if (boxes && train.cutmix.alpha > 0) {
+    session_.diagnostics.Error(session_.loaded.PlaceOf("train.cutmix.alpha"),
+                               "train.cutmix mixes classes, and the labels are boxes",
+                               "remove it; train.mixup and train.mosaic take boxes");
     session_.diagnostics.ThrowIfErrors();
   }
-  pipeline->emplace_back("soft_labels", params::Print(labels.classes));
-  pipeline->emplace_back("label_smoothing", params::Print(labels.smoothing));
+  if (!boxes) AddSoftLabels(pipeline);
   const auto add = [&](const std::string& name, const config::MixConfig& mix) {
     pipeline->emplace_back(name, params::Print(mix.alpha));
     if (mix.off_epochs > 0)
@@ -234,6 +231,23 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
              "two or more (data.batch_size), or remove the key",
              train.mixup.alpha > 0 ? "mixup" : "cutmix",
              ranks_ > 1 ? "the batch of each process" : "a batch"));
+}
+
+void DataIters::AddSoftLabels(Kwargs* pipeline) const {
+  const config::TrainConfig& train = config().train;
+  SoftLabelSpec labels;
+  try {
+    labels = FindSoftLabels(session_.net.symbol,
+                            config::BatchShapes(session_.net, config().data.batch_size));
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    const std::string key = train.mixup.alpha > 0 ? "train.mixup" : "train.cutmix";
+    session_.diagnostics.Error(session_.loaded.PlaceOf(key + ".alpha"),
+                               format("{}: {}", key, e.what()));
+    session_.diagnostics.ThrowIfErrors();
+  }
+  pipeline->emplace_back("soft_labels", params::Print(labels.classes));
+  pipeline->emplace_back("label_smoothing", params::Print(labels.smoothing));
 }
 
 int64_t DataIters::GlobalBatch() const {

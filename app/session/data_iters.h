@@ -70,6 +70,7 @@ class DataIters {
   std::vector<int64_t> BucketLengths(const io::Source& source) const;
   [[noreturn]] void RefuseBuckets(const std::string& text, const std::string& help) const;
   void AddMixing(Kwargs* pipeline) const;
+  void AddSoftLabels(Kwargs* pipeline) const;
   void AddMosaic(Kwargs* pipeline) const;
   int64_t GlobalBatch() const;  // of all ranks
   void CheckBatch(const io::Source& source, const config::SourceConfig& c) const;

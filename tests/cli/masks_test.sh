@@ -86,6 +86,14 @@ for decoder in deeplab unet; do
   expect 0 eval $decoder
 done
 expect 2 init flat --output no.yaml --net mobilenet_v2 --head-only
+# A second loss of the same label.
+for decoder in pyramid deeplab unet; do
+  expect 0 train net.yaml net.decoder=$decoder vars.dice_weight=0.5 --out dice_$decoder -q train.max_steps=2 train.epochs=1
+  holds "$decoder has no dice loss" grep -q "^epoch,.*train_dice_loss.*val_mean_iou" dice_$decoder/metrics.csv
+done
+expect 0 eval dice_pyramid
+expect 0 infer dice_pyramid flat/Images --images dice_masks
+expect 0 export dice_pyramid dice.onnx
 expect 0 init shapes/train --task classification --output -
 prints "num_hidden"
 

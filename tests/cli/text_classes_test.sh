@@ -40,6 +40,7 @@ prints "240 training examples, 60 for validation"
 expect 0 train bag.yaml --out run
 says "train.tsv: 240 texts, "
 says "2-grams in 500 buckets"
+says "examples/s"
 last() { awk -F, -v want="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == want) c = i } END { print int(1000 * $c) }' run/metrics.csv; }
 holds "the texts are not learned: accuracy $(last val_accuracy)" test "$(last val_accuracy)" -ge 950
 expect 0 verify-resume bag.yaml --steps 7
@@ -73,6 +74,10 @@ prints "good predicted as bad"
 prints "The day is not good day"
 expect 0 eval run wrong.tsv --json
 prints '"text":"The day is not good day"'
+printf 'label\ttext\ngood\tThe day is not good \xff day\n' >bytes.tsv
+expect 0 eval run bytes.tsv
+holds "mistakes.csv is not UTF-8" iconv -f UTF-8 -t UTF-8 -o /dev/null run/eval/mistakes.csv
+holds "the text is not in mistakes.csv" grep -q "The day is not good . day" <(sed 's/\xef\xbf\xbd/./' run/eval/mistakes.csv)
 
 # --- several labels of a text
 sed 's/^good/good;any/; s/^bad/bad;any/; s/^none//; s/^label/label/' train.tsv >sets.tsv
@@ -80,6 +85,10 @@ sed 's/SoftmaxOutput/LogisticRegressionOutput/; s/train.tsv, /train.tsv, label_d
 expect 0 train sets.yaml --out sets -q
 expect 0 infer sets new.txt --format jsonl
 prints '"any"'
+expect 0 init sets.tsv --output of_sets.yaml
+prints "several classes of a text with ';' between them (label_delim)"
+expect 0 check of_sets.yaml
+expect 0 train of_sets.yaml --out of_sets -q train.epochs=1 train.max_steps=3
 
 # --- a configuration for a file, with convolutions
 expect 0 init train.tsv
@@ -92,6 +101,11 @@ prints "good 0."
 expect 0 init new.jsonl --json
 prints '"classes":["bad","good","none"]'
 expect 0 check new.yaml
+mkdir folder && cp train.tsv validation.tsv folder && echo notes >folder/readme.txt
+expect 0 init folder
+prints "240 texts in 3 classes (bad, good, none), folder/validation.tsv to validate"
+head -2 train.tsv >few.tsv && expect 4 init few.tsv
+says "few.tsv: 2 lines are too few to tell which column holds texts and which labels; at least 4 are needed"
 expect 0 export cnn cnn.onnx
 says "in small letters"
 expect 0 export run bag.onnx
@@ -104,7 +118,15 @@ says "in two classes"
 says "is empty"
 says "cut"
 
+{ head -20 train.tsv && printf 'bad\t\ngood\t \n'; } >empty.tsv
+expect 0 check bag.yaml data.train.path=empty.tsv
+says "note: 2 texts are empty"
+
 # --- what does not fit
+expect 3 train bag.yaml --out none data.val.lowercase=false
+says "data.val.lowercase: validation data is read as the training data, where it is true"
+expect 0 check bag.yaml data.val.lowercase=true
+expect 0 check run/config.yaml
 expect 3 train bag.yaml --out none data.train.label_column=kind
 says "has no column 'kind'"
 expect 3 train bag.yaml --out none data.train.buckets=0

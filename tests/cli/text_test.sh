@@ -48,6 +48,11 @@ expect 0 eval run --format csv
 prints "loss,perplexity,bits_per_token,tokens"
 expect 0 eval run count.txt
 expect 0 verify-resume text.yaml --steps 7
+expect 0 export run text.onnx
+says "input: 'data' [N, 32]: ids of tokens as numbers, "
+holds "the file does not hold the tokenizer" grep -q tokenizer text.onnx
+expect 3 train text.yaml --out none data.val.tokenizer=words
+says "data.val.tokenizer: validation data is read as the training data, where it is characters"
 
 # --- generating
 expect 0 generate run --prompt $'four five,\nfive six,\nsix' --temperature 0 --max-tokens 30

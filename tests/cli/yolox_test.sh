@@ -32,4 +32,11 @@ says "--net yolox_nano finds boxes of objects, which photos does not have"
 expect 2 init shapes --net yolox_nano --weights scratch --head-only --output none.yaml
 says "--head-only is for images of one class"
 expect 3 check scratch.yaml 'net.input=[3, 72, 64]'
+says "the input 'data' is [3, 72, 64]: its sides must be multiples of 32, the distance of the points of"
+says "for example [3, 64, 64]"
+expect 3 check scratch.yaml vars.l1_wieght=1
+says "nothing reads the variable 'l1_wieght'"
+says "did you mean 'vars.l1_weight'?"
+expect 0 init shapes --net yolox_nano --size 70 --output rounded.yaml
+prints "net input 3x96x96 (--size 70 is rounded: sides are multiples of 32)"
 finish

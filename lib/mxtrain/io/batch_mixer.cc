@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
+#include "mxtrain/base/error.h"
+#include "mxtrain/io/boxes.h"
 #include "mxtrain/io/image.h"
+#include "mxtrain/io/internal/field_kinds.h"
 
 namespace mxtrain::io {
 namespace {
@@ -68,7 +72,70 @@ void ExchangeBox(const TShape& shape, const Box& box, float* a, float* b) {
   }
 }
 
+bool HoldsBoxes(const Source& source) {
+  return std::ranges::any_of(source.label_fields(), [](const FieldSpec& label) {
+    return label.kind == FieldKind::kBoxes;
+  });
+}
+
+// Puts the objects of `other` behind those of `to`, rows of boxes with room for both.
+void AddObjects(std::span<const float> other, std::span<float> to) {
+  size_t end = 0;
+  while (end < to.size() && !BoxRow(&to[end]).empty()) end += kBoxColumns;
+  for (size_t k = 0; k < other.size() && !BoxRow(&other[k]).empty(); k += kBoxColumns) {
+    MXTRAIN_ASSERT(end < to.size());
+    std::copy_n(&other[k], kBoxColumns, &to[end]);
+    end += kBoxColumns;
+  }
+}
+
 }  // namespace
+
+void BatchMixer::Check(const Source& source) const {
+  if (!mixes()) return;
+  for (const FieldSpec& label : source.label_fields()) {
+    if (label.kind == FieldKind::kValues && !HoldsBoxes(source)) continue;
+    if (label.kind == FieldKind::kBoxes && cutmix_.alpha == 0) continue;
+    Throw(ErrorKind::kConfig,
+          "{} the classes of two examples, but the label '{}' is {}: turn {} off",
+          label.kind == FieldKind::kBoxes ? "cutmix mixes" : "mixup and cutmix mix", label.name,
+          WhatIs(label.kind), label.kind == FieldKind::kBoxes ? "it" : "them");
+  }
+  for (const FieldSpec& data : source.data_fields()) {
+    if (data.kind == FieldKind::kImage || !HoldsBoxes(source)) continue;
+    Throw(ErrorKind::kConfig,
+          "mixup of boxes is for images, but the data '{}' is numbers: turn it off", data.name);
+  }
+}
+
+// In place: row 0, which the last one needs, is kept.
+void BatchMixer::MixNeighbours(int64_t count, const ExampleLoader& loader,
+                               const BatchPointers& rows, RandomStream* random) const {
+  if (count < 2) return;
+  std::vector<float> shares;
+  for (int64_t i = 0; i < count; ++i)
+    shares.push_back(static_cast<float>(DrawShare(mixup_.alpha, random)));
+  for (size_t f = 0; f < loader.data_shapes().size(); ++f) {
+    const int64_t size = loader.data_shapes()[f].Size();
+    auto* const images = static_cast<float*>(rows.data[f]);
+    const std::vector<float> first(images, images + size);
+    for (int64_t i = 0; i < count; ++i) {
+      const float own = shares[static_cast<size_t>(i)];
+      float* const image = images + i * size;
+      const float* const next = i + 1 < count ? image + size : first.data();
+      for (int64_t k = 0; k < size; ++k) image[k] = own * image[k] + (1 - own) * next[k];
+    }
+  }
+  for (size_t f = 0; f < loader.label_shapes().size(); ++f) {
+    const auto size = static_cast<size_t>(loader.label_shapes()[f].Size());
+    const std::vector<float> first(rows.labels[f], rows.labels[f] + size);
+    for (int64_t i = 0; i < count; ++i) {
+      float* const boxes = rows.labels[f] + static_cast<size_t>(i) * size;
+      AddObjects({i + 1 < count ? boxes + size : first.data(), size}, {boxes, size});
+    }
+  }
+  for (int64_t i = 0; rows.origins && i < count; ++i) rows.origins[i] = ImageOrigin();
+}
 
 void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleLoader& loader,
                      const BatchPointers& rows) const {
@@ -78,6 +145,7 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
   const bool mixup = is_on(mixup_), cutmix = is_on(cutmix_);
   if (!mixup && !cutmix) return;
   RandomStream random(seed_, epoch, batch, "io.mix");
+  if (HoldsBoxes(loader.source())) return MixNeighbours(count, loader, rows, &random);
   const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
   // If there are several, they have one size.
   const auto image = std::find_if(data.begin(), data.end(), IsImageShape);

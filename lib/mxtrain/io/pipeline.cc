@@ -34,6 +34,23 @@ bool Mixes(const PipelineParam& param) {
   return param.mixup > 0 || param.cutmix > 0;
 }
 
+BatchMixer MixerOf(const PipelineParam& param) {
+  return {{param.mixup, param.mixup_epochs},
+          {param.cutmix, param.cutmix_epochs},
+          static_cast<uint64_t>(param.seed)};
+}
+
+bool MixesBoxes(const PipelineParam& param, const Source& source) {
+  return Mixes(param) && std::ranges::any_of(source.label_fields(), [](const FieldSpec& label) {
+           return label.kind == FieldKind::kBoxes;
+         });
+}
+
+// How many examples the objects of one in a batch may be of.
+int ExamplesOfObjects(const PipelineParam& param, const Source& source) {
+  return (param.mosaic > 0 ? BatchMosaic::kParts : 1) * (MixesBoxes(param, source) ? 2 : 1);
+}
+
 void CheckParam(const PipelineParam& param, const Source& source) {
   if (param.part_index >= param.num_parts) {
     Throw(ErrorKind::kConfig, "part_index = {} must be less than num_parts = {}", param.part_index,
@@ -41,16 +58,9 @@ void CheckParam(const PipelineParam& param, const Source& source) {
   }
   if (param.channels == 2)
     Throw(ErrorKind::kConfig, "channels = 2: expected 1 (gray), 3 (RGB) or 0 (as the source)");
-  if (Mixes(param)) {
-    for (const FieldSpec& label : source.label_fields()) {
-      if (label.kind == FieldKind::kValues) continue;
-      Throw(ErrorKind::kConfig,
-            "mixup and cutmix mix the classes of two examples, but the label '{}' is {}: turn them "
-            "off",
-            label.name, WhatIs(label.kind));
-    }
-  }
-  if ((Mixes(param) || param.label_smoothing > 0) && param.soft_labels == 0) {
+  MixerOf(param).Check(source);
+  const bool mixes_classes = Mixes(param) && !MixesBoxes(param, source);
+  if ((mixes_classes || param.label_smoothing > 0) && param.soft_labels == 0) {
     Throw(
         ErrorKind::kConfig,
         "mixup, cutmix and label_smoothing work on labels that are distributions: set soft_labels");
@@ -173,19 +183,18 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
                    const std::vector<TransformSpec>& transforms, const PipelineParam& param)
     : runtime_(runtime),
       param_((CheckParam(param, *source), param)),
-      loader_(std::move(source), transforms,
+      loader_(source, transforms,
               {static_cast<uint64_t>(param.seed),
                param.channels,
                param.exact_decode,
                param.bits,
                CacheBytes(param),
                {param.soft_labels, param.label_smoothing},
-               param.mosaic > 0 ? BatchMosaic::kParts : 1,
+               ExamplesOfObjects(param, *source),
                param.origins,
                param.pixels && !Mixes(param) && param.mosaic == 0 && param.bits == 8}),
       mosaic_({param.mosaic, param.mosaic_epochs}, static_cast<uint64_t>(param.seed)),
-      mixer_({param.mixup, param.mixup_epochs}, {param.cutmix, param.cutmix_epochs},
-             static_cast<uint64_t>(param.seed)),
+      mixer_(MixerOf(param)),
       classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
       ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
   batches_ = CountBatches();

@@ -78,7 +78,7 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
     f.Add("mixup", &P::mixup)
         .Default(0)
         .Range(0)
-        .Help("training, with soft_labels: alpha of mixup; 0: off");
+        .Help("training, with soft_labels or labels that are boxes: alpha of mixup; 0: off");
     f.Add("mixup_epochs", &P::mixup_epochs)
         .Default(-1)
         .Help("epochs with mixup, from the first; negative: all");
