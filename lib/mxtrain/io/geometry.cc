@@ -86,16 +86,42 @@ PointMap Affine::Map(int height, int width) const {
   return PointMap::Shift(-cx - shift[0], -cy - shift[1]).Then(inverse);
 }
 
+namespace {
+
+void CheckWarped(const Image& from) {
+  constexpr int kLongest = SHRT_MAX - 1;  // of OpenCV's remap
+  if (std::max(from.height, from.width) <= kLongest) return;
+  Throw(ErrorKind::kConfig,
+        "an image of {}x{} pixels cannot be rotated, scaled or sheared: edges up to {} are "
+        "supported",
+        from.width, from.height, kLongest);
+}
+
+int WarpFlags(bool nearest) {
+  return (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP;
+}
+
+}  // namespace
+
+void Warp(const PointMap& map, bool nearest, const Outside& outside, Image* image, Image* scratch) {
+  CheckWarped(*image);
+  KeepOpenCvToOneThread();
+  scratch->Resize(image->height, image->width, image->channels);
+  // Coordinates of OpenCV count from the center of the first pixel.
+  const PointMap back =
+      PointMap::Shift(0.5, 0.5).Then(map.Inverse()).Then(PointMap::Shift(-0.5, -0.5));
+  const cv::Matx33d inverse(back.xx, back.xy, back.x0, back.yx, back.yy, back.y0, back.zx, back.zy,
+                            back.z);
+  cv::Mat result = View(*scratch);
+  cv::warpPerspective(View(*image), result, inverse, result.size(), WarpFlags(nearest),
+                      BorderOf(outside.mode), cv::Scalar::all(outside.value));
+  std::swap(*image, *scratch);
+}
+
 void Warp(const Affine& affine, bool nearest, const Outside& outside, Image* image,
           Image* scratch) {
   const Image& from = *image;
-  constexpr int kLongest = SHRT_MAX - 1;  // of OpenCV's remap
-  if (std::max(from.height, from.width) > kLongest) {
-    Throw(ErrorKind::kConfig,
-          "an image of {}x{} pixels cannot be rotated, scaled or sheared: edges up to {} are "
-          "supported",
-          from.width, from.height, kLongest);
-  }
+  CheckWarped(from);
   KeepOpenCvToOneThread();
   scratch->Resize(from.height, from.width, from.channels);
   const double cx = (from.width - 1) / 2.0, cy = (from.height - 1) / 2.0;
@@ -104,8 +130,7 @@ void Warp(const Affine& affine, bool nearest, const Outside& outside, Image* ima
                             cx - m[0][0] * cx - m[0][1] * cy + affine.shift[0],  //
                             m[1][0], m[1][1], cy - m[1][0] * cx - m[1][1] * cy + affine.shift[1]);
   cv::Mat result = View(*scratch);
-  cv::warpAffine(View(*image), result, inverse, result.size(),
-                 (nearest ? cv::INTER_NEAREST : cv::INTER_LINEAR) | cv::WARP_INVERSE_MAP,
+  cv::warpAffine(View(*image), result, inverse, result.size(), WarpFlags(nearest),
                  BorderOf(outside.mode), cv::Scalar::all(outside.value));
   std::swap(*image, *scratch);
 }

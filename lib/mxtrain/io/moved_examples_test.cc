@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/image_targets.h"
@@ -87,6 +88,11 @@ const std::vector<Chain>& GeometricChains() {
       {{"scale", {{"", "0.6, 1.6"}}}},
       {{"aspect", {{"", "0.6, 1.6"}}}},
       {{"shear", {{"", "30"}}}},
+      {{"perspective", {{"", "0.6"}}}},
+      {{"flip", {}},
+       {"perspective", {{"p", "0.8"}}},
+       {"center_crop", {{"", "50"}}},
+       {"rotate", {{"", "20"}}}},
       {{"trivial_augment", {}}},
       {{"rand_augment", {{"n", "3"}, {"magnitude", "6"}, {"interpolation", "bilinear"}}}},
       // Merged, and not merged.
@@ -164,7 +170,65 @@ Image Random(int height, int width, int channels, uint64_t seed) {
   return image;
 }
 
+// How much larger an area about a point becomes.
+double AreaScaleAt(const PointMap& map, const Point& p) {
+  constexpr double kStep = 1e-4;
+  const Point here = map(p), right = map({p.x + kStep, p.y}), below = map({p.x, p.y + kStep});
+  return std::abs((right.x - here.x) * (below.y - here.y) -
+                  (right.y - here.y) * (below.x - here.x)) /
+         (kStep * kStep);
+}
+
 }  // namespace
+
+TEST_CASE("maps of points: one after the other, and back") {
+  const PointMap shear{1.5, 0.25, 3, -0.5, 0.75, 8},
+      tilt{1.1, 0.05, 2, -0.1, 0.9, 4, 0.002, -0.001, 1.1};
+  for (const auto& [first, second] : {std::pair(shear, tilt), std::pair(tilt, shear),
+                                      std::pair(tilt, tilt), std::pair(shear, shear)}) {
+    for (const Point p : {Point{0, 0}, Point{30, 5}, Point{11, 47}}) {
+      const Point one_by_one = second(first(p)), at_once = first.Then(second)(p);
+      CHECK(at_once.x == doctest::Approx(one_by_one.x));
+      CHECK(at_once.y == doctest::Approx(one_by_one.y));
+      const Point back = first.Then(second).Inverse()(at_once);
+      CHECK(std::abs(back.x - p.x) < 1e-9);
+      CHECK(std::abs(back.y - p.y) < 1e-9);
+    }
+  }
+}
+
+TEST_CASE("perspective: corners move inward, and what was between them is inside") {
+  std::set<int> shifts;
+  for (int64_t index = 0; index < 60; ++index) {
+    const Image image = Random(48, 80, 3, 3);
+    const Run run = RunOf({{"perspective", {{"", "0.4"}, {"fill", "9"}}}}, image, index, false);
+    const PointMap map = run.origin.map();
+    const double most_x = 0.4 * 80 / 2, most_y = 0.4 * 48 / 2;
+    for (const Point corner : {Point{0, 0}, Point{80, 0}, Point{80, 48}, Point{0, 48}}) {
+      const Point to = map(corner);
+      const double x = std::abs(to.x - corner.x), y = std::abs(to.y - corner.y);
+      CHECK(x <= most_x + 1e-9);
+      CHECK(y <= most_y + 1e-9);
+      CHECK((to.x - corner.x) * (40 - corner.x) >= -1e-9);  // inward
+      CHECK((to.y - corner.y) * (24 - corner.y) >= -1e-9);
+      shifts.insert(static_cast<int>(100 * x / most_x));
+    }
+    CHECK(run.origin.seen().size() == 4);
+    // Pixels whose place in the image is outside of it are filled.
+    const PointMap back = map.Inverse();
+    for (int y = 0; y < 48; ++y) {
+      for (int x = 0; x < 80; ++x) {
+        const Point from = back({x + 0.5, y + 0.5});
+        if (from.x > -1.1 && from.x < 81.1 && from.y > -1.1 && from.y < 49.1) continue;
+        CHECK(run.image.row(y)[x * 3] == 9);
+      }
+    }
+  }
+  CHECK(shifts.size() > 60);
+  const Image image = Random(20, 20, 1, 4);
+  CHECK(RunOf({{"perspective", {{"p", "0"}}}}, image, 1, false).image.pixels == image.pixels);
+  CHECK(RunOf({{"perspective", {{"", "0"}}}}, image, 1, false).image.pixels == image.pixels);
+}
 
 TEST_CASE("a point moves with the pixels that it marks") {
   constexpr int kHeight = 64, kWidth = 80;
@@ -181,8 +245,7 @@ TEST_CASE("a point moves with the pixels that it marks") {
                    inside = std::min({moved.x, moved.y, right, below});
       CAPTURE(c);
       CAPTURE(index);
-      const double whole = 49 * std::abs(run.origin.map().xx * run.origin.map().yy -
-                                         run.origin.map().xy * run.origin.map().yx);
+      const double whole = 49 * AreaScaleAt(run.origin.map(), {x + 0.5, y + 0.5});
       if (inside > 9 && mark.white < 0.75 * whole) {
         ++lost;  // the pixels left the image between two steps; the point came back
       } else if (inside > 9) {

@@ -69,7 +69,7 @@ struct TransformEntry {
 };
 std::vector<TransformEntry> ResizeTransforms();   // resize, center_crop, letterbox
 std::vector<TransformEntry> RandomTransforms();   // flip, random_crop, random_resized_crop
-std::vector<TransformEntry> WarpTransforms();     // rotate, scale, aspect, shear
+std::vector<TransformEntry> WarpTransforms();     // rotate, scale, aspect, shear, perspective
 std::vector<TransformEntry> ColourTransforms();   // brightness, contrast, saturation, hue, lighting
 std::vector<TransformEntry> NoiseTransforms();    // gaussian_noise
 std::vector<TransformEntry> AugmentTransforms();  // trivial_augment, rand_augment

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rotate, scale, aspect and shear: about the center, keeping the image's size.
+// rotate, scale, aspect and shear: about the center, keeping the image's size; perspective.
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -130,6 +131,73 @@ struct Aspect {
   }
 };
 
+struct PerspectiveParam : Parameter<PerspectiveParam> {
+  double distortion, p;
+  int fill, fill_mode, interpolation;
+  static void Declare(Fields<PerspectiveParam>& f) {
+    // Beyond 2/3 the corners need not be those of a convex quadrilateral.
+    f.Add("distortion", &PerspectiveParam::distortion)
+        .Default(0.5)
+        .Range(0, 0.65)
+        .Help("how far the corners of the image move inward at most, as a part of half its sides");
+    DeclareCommon(f);
+  }
+};
+
+// From the corners (0, 0), (width, 0), (width, height), (0, height) to others (Heckbert 1989,
+// "Fundamentals of Texture Mapping and Image Warping", section 2.2.2).
+PointMap FromCorners(double width, double height, const std::array<Point, 4>& to) {
+  const auto& [p0, p1, p2, p3] = to;
+  const double dx1 = p1.x - p2.x, dx2 = p3.x - p2.x, sx = p0.x - p1.x + p2.x - p3.x,
+               dy1 = p1.y - p2.y, dy2 = p3.y - p2.y, sy = p0.y - p1.y + p2.y - p3.y;
+  const double d = dx1 * dy2 - dx2 * dy1, g = (sx * dy2 - dx2 * sy) / d,
+               h = (dx1 * sy - sx * dy1) / d;
+  const PointMap of_square{p1.x - p0.x + g * p1.x,
+                           p3.x - p0.x + h * p3.x,
+                           p0.x,
+                           p1.y - p0.y + g * p1.y,
+                           p3.y - p0.y + h * p3.y,
+                           p0.y,
+                           g,
+                           h,
+                           1};
+  return PointMap{1 / width, 0, 0, 0, 1 / height, 0}.Then(of_square);
+}
+
+// As torchvision's RandomPerspective: each corner moves inward by itself.
+class Perspective final : public Transform {
+ public:
+  explicit Perspective(const PerspectiveParam& param)
+      : distortion_(param.distortion),
+        p_(param.p),
+        outside_{static_cast<Outside::Mode>(param.fill_mode), static_cast<uint8_t>(param.fill)},
+        nearest_(param.interpolation == kNearest) {}
+
+  bool draws() const override { return true; }
+  void Apply(Image* image, Image* scratch, RandomStream* random,
+             const ImagePart& part) const override {
+    const bool chosen = random->Chance(p_);
+    const double width = image->width, height = image->height;
+    std::array<Point, 4> corners = {{{0, 0}, {width, 0}, {width, height}, {0, height}}};
+    for (Point& corner : corners) {
+      const double x = random->Uniform(0, distortion_) * width / 2,
+                   y = random->Uniform(0, distortion_) * height / 2;
+      corner.x += corner.x > 0 ? -x : x;
+      corner.y += corner.y > 0 ? -y : y;
+    }
+    if (!chosen || distortion_ == 0) return;
+    const PointMap map = FromCorners(width, height, corners);
+    Warp(map, nearest_, outside_, image, scratch);
+    part.Moves(map);
+  }
+  ImageSize OutputSize(ImageSize input) const override { return input; }
+
+ private:
+  const double distortion_, p_;
+  const Outside outside_;
+  const bool nearest_;
+};
+
 }  // namespace
 
 std::vector<detail::TransformEntry> detail::WarpTransforms() {
@@ -140,7 +208,9 @@ std::vector<detail::TransformEntry> detail::WarpTransforms() {
           MakeTransformEntry<Warping<FactorParam, Aspect>, FactorParam>(
               "aspect", "changes width / height of the content"),
           MakeTransformEntry<Warping<AngleParam, Shear>, AngleParam>(
-              "shear", "moves rows sideways, by their distance from the center")};
+              "shear", "moves rows sideways, by their distance from the center"),
+          MakeTransformEntry<Perspective, PerspectiveParam>(
+              "perspective", "as seen from another place: each corner moves inward by itself")};
 }
 
 }  // namespace mxtrain::io

@@ -68,6 +68,8 @@ struct Outside {
 // Replaces *image, bilinear or nearest; *scratch is reusable memory. Throws kConfig for an image
 // with an edge above 32766.
 void Warp(const Affine& affine, bool nearest, const Outside& outside, Image* image, Image* scratch);
+// The same by a map from points of the image to those of the result, which may be a perspective.
+void Warp(const PointMap& map, bool nearest, const Outside& outside, Image* image, Image* scratch);
 // Copies a box that may extend beyond the image; pixels outside are `fill`.
 void CopyBox(const Image& from, const Box& box, uint8_t fill, Image* to);
 

@@ -15,15 +15,6 @@ bool EmbeddingProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
   return InferVectors(param_.output_dim, &data, &output, TypeString(), "data");
 }
 
-bool EmbeddingProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
-                                  std::vector<DType>*) const {
-  DType& weight = (*in)[kWeight];
-  if (weight == DType::kUnknown) weight = (*out)[0];
-  if (weight == DType::kUnknown) weight = param_.dtype;
-  UnifyType(weight, &(*out)[0], TypeString(), "output");
-  return (*in)[kData] != DType::kUnknown;
-}
-
 }  // namespace mxtrain
 
 MXTRAIN_OPERATOR(embedding, registry) {

@@ -3,7 +3,7 @@
 // Embedding: output[i..., :] = weight[data[i...], :]. Data of any shape and numeric type; weight
 // [input_dim, output_dim]. Fractions are truncated; an index out of range becomes the nearest row.
 // The gradient of a row is the sum over its occurrences, in their order. The data have none.
-#include "mxtrain/operator/property.h"
+#include "mxtrain/operators/embedding/weight_rows.h"
 
 namespace mxtrain {
 
@@ -13,8 +13,7 @@ struct EmbeddingParam : Parameter<EmbeddingParam> {
   bool sparse_grad;
   static void Declare(Fields<EmbeddingParam>& f) {
     using P = EmbeddingParam;
-    f.Add("input_dim", &P::input_dim).Required().Range(1).Help("rows of the weight: words");
-    f.Add("output_dim", &P::output_dim).Required().Range(1).Help("length of a row");
+    DeclareWeightRows(f);
     f.Add("dtype", &P::dtype)
         .Default(DType::kFloat32)
         .Help("type of the weight, unless that is known otherwise");
@@ -26,23 +25,15 @@ struct EmbeddingParam : Parameter<EmbeddingParam> {
   }
 };
 
-class EmbeddingProperty final : public PropertyWithParam<EmbeddingParam> {
+class EmbeddingProperty final : public WeightRowsProperty<EmbeddingParam> {
  public:
-  enum Argument { kData, kWeight };
-
   std::string TypeString() const override { return "Embedding"; }
   std::string Description() const override { return "rows of a weight, selected by the data"; }
-  std::vector<std::string> ListArguments() const override { return {"data", "weight"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
-                 std::vector<DType>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
-                                             const std::vector<int>& in_data,
-                                             const std::vector<int>&) const override {
-    return {out_grad[0], in_data[kData]};
-  }
-  bool HasGradient(int argument) const override { return argument == kWeight; }
+
+ protected:
+  DType default_type() const override { return param_.dtype; }
 };
 
 }  // namespace mxtrain

@@ -2,6 +2,7 @@
 #include "mxtrain/operators/embedding_bag/embedding_bag.h"
 
 #include "mxtrain/operator/composite.h"
+#include "mxtrain/operator/gather_property.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -9,8 +10,7 @@ namespace mxtrain {
 bool EmbeddingBagProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                       std::vector<TShape>*) const {
   TShape &data = (*in)[kData], &weight = (*in)[kWeight], &output = (*out)[0];
-  UnifyShape(TShape{param_.input_dim, param_.output_dim}, &weight, TypeString(), "weight");
-  weight = TShape{param_.input_dim, param_.output_dim};
+  ExpectShape({param_.input_dim, param_.output_dim}, &weight, TypeString(), "weight");
   if (data.has_rank() && data.ndim() != 2) {
     Throw(ErrorKind::kConfig, "EmbeddingBag: data has shape {}; expected [N, length]",
           data.ToString());
@@ -21,15 +21,6 @@ bool EmbeddingBagProperty::InferShape(std::vector<TShape>* in, std::vector<TShap
   output = expected;
   data = TShape{output[0], data[1]};
   return data.known();
-}
-
-bool EmbeddingBagProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
-                                     std::vector<DType>*) const {
-  DType& weight = (*in)[kWeight];
-  if (weight == DType::kUnknown) weight = (*out)[0];
-  if (weight == DType::kUnknown) weight = DType::kFloat32;
-  UnifyType(weight, &(*out)[0], TypeString(), "output");
-  return (*in)[kData] != DType::kUnknown;
 }
 
 bool EmbeddingBagProperty::Lower(Lowering* graph) const {

@@ -8,7 +8,7 @@
 // over its occurrences, in their order. The data have none.
 //
 // The same as a graph of Embedding and a product, which devices without a kernel compute.
-#include "mxtrain/operator/property.h"
+#include "mxtrain/operators/embedding/weight_rows.h"
 
 namespace mxtrain {
 
@@ -17,8 +17,7 @@ struct EmbeddingBagParam : Parameter<EmbeddingBagParam> {
   bool sparse_grad;
   static void Declare(Fields<EmbeddingBagParam>& f) {
     using P = EmbeddingBagParam;
-    f.Add("input_dim", &P::input_dim).Required().Range(1).Help("rows of the weight: words");
-    f.Add("output_dim", &P::output_dim).Required().Range(1).Help("length of a row");
+    DeclareWeightRows(f);
     f.Add("padding", &P::padding)
         .Default(-1)
         .Range(-1, 1 << 24)
@@ -29,25 +28,14 @@ struct EmbeddingBagParam : Parameter<EmbeddingBagParam> {
   }
 };
 
-class EmbeddingBagProperty final : public PropertyWithParam<EmbeddingBagParam> {
+class EmbeddingBagProperty final : public WeightRowsProperty<EmbeddingBagParam> {
  public:
-  enum Argument { kData, kWeight };
-
   std::string TypeString() const override { return "EmbeddingBag"; }
   std::string Description() const override {
     return "the mean of rows of a weight, selected by the data";
   }
-  std::vector<std::string> ListArguments() const override { return {"data", "weight"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                   std::vector<TShape>* aux) const override;
-  bool InferType(std::vector<DType>* in, std::vector<DType>* out,
-                 std::vector<DType>* aux) const override;
-  std::vector<int> DeclareBackwardDependency(const std::vector<int>& out_grad,
-                                             const std::vector<int>& in_data,
-                                             const std::vector<int>&) const override {
-    return {out_grad[0], in_data[kData]};
-  }
-  bool HasGradient(int argument) const override { return argument == kWeight; }
   bool Lower(Lowering* graph) const override;
 };
 
