@@ -123,6 +123,16 @@ expect 0 check init.yaml
 prints "label 'boxes_label'"
 expect 3 check init.yaml net.input=[3,100,64]
 says "net.input: the sides must be multiples of 32 for decoder: boxes"
+# --- distributions of distances, and images that are mixed
+sed 's/num_filter: 4, kernel: 1/num_filter: 32, kernel: 1/; s/strides: \[8\]/strides: [8], bins: 8/' boxes.yaml >bins.yaml
+expect 0 train bins.yaml --out bins -q
+holds "distributions are not learned" awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "val_mean_ap_50") c = i } END { exit !($c > 0.5) }' bins/metrics.csv
+expect 0 eval bins
+expect 0 export bins bins.onnx
+expect 0 train boxes.yaml --out mixed -q train.epochs=3 'train.mixup={alpha: 8, off_epochs: 1}' train.mosaic=0.5
+expect 3 train boxes.yaml --out none train.cutmix=1
+says "train.cutmix mixes classes, and the labels are boxes"
+expect 3 train boxes.yaml --out none 'net.layers.8.PointBoxLoss.bins=1'
 says "for example [3, 96, 64]"
 
 # --- the same objects as XML, JSON and a table: equal batches

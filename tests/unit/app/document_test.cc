@@ -194,6 +194,75 @@ TEST_CASE("null removes values of an included file: a variable, a parameter of a
   CHECK(shapes.outputs[0] == TShape{2, 1000});  // the classes of the data, not the 7 of the file
 }
 
+TEST_CASE(
+    "a variable that nothing reads is misspelt: on the command line, or near that of a file") {
+  TemporaryFolder folder;
+  folder.Write("base.yaml", "vars: {width: 2, unread: 3, depth: 1}\n" + kRest);
+  folder.Write("plain.yaml", kRest);
+  const auto load = [&](const std::string& text, std::vector<std::string> overrides) {
+    folder.Write("main.yaml", text);
+    config::LoadRequest request;
+    request.files = {"main.yaml"};
+    request.overrides = std::move(overrides);
+    request.working_folder = folder.path();
+    config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
+    config::LoadConfig(request, &diagnostics);
+    std::string found;
+    for (const config::Diagnostic& d : diagnostics.Sorted()) {
+      found += format("{}: {}: {}\n", d.severity == config::Severity::kError ? "error" : "warning",
+                      d.message, d.help);
+    }
+    return found;
+  };
+  const std::string include = "include: base.yaml\n";
+  // Declared by the file that is included, or read by an expression.
+  CHECK(load(include, {"vars.width=5", "vars.unread=4"}) == "");
+  CHECK(load(include + "train: {epochs: \"${2 * epochs_}\"}\n", {"vars.epochs_=5"}) == "");
+  CHECK(load(include + "vars: {depth: 4, width: null}\n", {}) == "");
+  CHECK(load(include, {"vars.widht=5"}) ==
+        "error: nothing reads the variable 'widht': did you mean 'vars.width'?\n");
+  CHECK(load(include, {"vars.other=5"}) ==
+        "error: nothing reads the variable 'other': the configuration has the variables width, "
+        "unread, depth\n");
+  CHECK(load("include: plain.yaml\n", {"vars.other=5"}) ==
+        "error: nothing reads the variable 'other': the configuration has no variables\n");
+  // Files may have variables for others.
+  CHECK(load(include + "vars: {other: 5}\n", {}) == "");
+  CHECK(load(include + "vars: {widht: 5}\n", {}) ==
+        "warning: nothing reads the variable 'widht': did you mean 'width'?\n");
+  CHECK(load("vars: {width: 5, widht: 6}\n" + kRest, {}) == "");  // of one file
+  CHECK(load("vars: {own: 5}\n" + kRest, {"vars.own=6"}) == "");
+}
+
+TEST_CASE(
+    "validation data is read as training data: other keys are errors, and none are the same") {
+  const auto load = [](const std::string& train, const std::string& val,
+                       std::vector<std::string> overrides = {}) {
+    return LoadText(
+        "net: {input: [4], layers: [{FullyConnected: {num_hidden: 2}}, SoftmaxOutput]}\n"
+        "data:\n  train: {source: labelled_text, path: a.tsv" +
+            train + "}\n  val: {source: labelled_text, path: b.tsv" + val + "}\n",
+        std::move(overrides));
+  };
+  const Outcome same = load(", lowercase: true, ngrams: 2, buckets: 9", "");
+  CHECK(same.text == "");
+  CHECK(same.loaded.config.data.val.Param("lowercase") == "True");
+  CHECK(same.loaded.config.data.val.Param("ngrams") == "2");
+  const Value& written = *same.loaded.resolved.Get("data")->Get("val");
+  CHECK(written.Get("lowercase")->text == "true");
+  CHECK(written.Get("buckets")->text == "9");
+  CHECK(load(", lowercase: true", ", lowercase: true").text == "");
+  const Outcome other = load(", lowercase: true", ", lowercase: false, tokenizer: words");
+  REQUIRE(other.diagnostics.size() == 1);
+  CHECK(other.diagnostics[0].message ==
+        "data.val.lowercase: validation data is read as the training data, where it is true");
+  CHECK(other.diagnostics[0].help == "remove it, or set data.train.lowercase");
+  CHECK(other.diagnostics[0].place.line == 4);
+  CHECK(load("", "", {"data.val.tokenizer_file=a.json"}).diagnostics[0].message ==
+        "data.val.tokenizer_file: validation data is read as the training data, where it is not "
+        "given");
+}
+
 TEST_CASE("the resolved configuration reads back to itself") {
   TemporaryFolder folder;
   folder.Write(

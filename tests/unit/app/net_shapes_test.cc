@@ -72,6 +72,39 @@ TEST_CASE("a label that is left to the data does not hide a variable whose shape
         "the shape of variable 'w' is not known: broadcast_add 'second' implies only ?");
 }
 
+TEST_CASE("sides that the points of a detector do not divide are told, not what follows in it") {
+  const std::shared_ptr<OperatorRegistry> registry = BuiltinOperators();
+  const auto check = [&](const std::string& input) {
+    TemporaryFolder folder;
+    folder.Write("net.yaml",
+                 "net:\n  input: " + input +
+                     "\n  layers:\n"
+                     "    - Convolution: {name: fine, num_filter: 4, kernel: 1}\n"
+                     "    - Pooling: {name: half, kernel: 2, stride: 2}\n"
+                     "    - UpSampling: {name: up, scale: 2, sample_type: nearest}\n"
+                     "    - Concat: {name: both, inputs: [fine, up]}\n"
+                     "    - Convolution: {name: score, num_filter: 2, kernel: 1}\n"
+                     "    - Convolution: {name: side, inputs: both, num_filter: 4, kernel: 1}\n"
+                     "    - PointBoxes: {name: boxes, inputs: [score, side], strides: [2]}\n"
+                     "data: {train: {source: mnist, path: .}}\n");
+    config::LoadRequest request;
+    request.files = {"net.yaml"};
+    request.working_folder = folder.path();
+    const Outcome o = LoadAndBuild(request, *registry);
+    REQUIRE(o.text == "");
+    config::Diagnostics diagnostics(o.sources);
+    config::CheckNetShapes(o.net, 1, o.loaded.config.net.input.place, {}, &diagnostics);
+    return config::Render(diagnostics.Sorted(), *o.sources);
+  };
+  CHECK(check("[3, 6, 8]") == "");
+  const std::string text = check("[3, 7, 8]");
+  CHECK_MESSAGE(text.starts_with("net.yaml:2:10: error: the input 'data' is [3, 7, 8]: its sides "
+                                 "must be multiples of 2, the distance of the points of PointBoxes "
+                                 "'boxes' (net.yaml:10)\n"),
+                text);
+  CHECK_MESSAGE(Has(text, "help: for example [3, 6, 8], and the transforms to that size"), text);
+}
+
 TEST_CASE("layers that fit one batch size only give a warning at their place") {
   const std::string reshaped = Checked(
       "    - FullyConnected: {num_hidden: 10}\n"
