@@ -2,6 +2,7 @@
 #pragma once
 // What the losses of detectors without anchors (point_grid.h) share. Their arguments are the maps,
 // then the label (labelled_objects.h). The output is [N].
+#include "mxtrain/base/math.h"
 #include "mxtrain/operator/labelled_objects.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/point_grid.h"
