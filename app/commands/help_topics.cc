@@ -126,7 +126,7 @@ parameters or in several places, write a block: `mxtrain help blocks`.
 
 vars is a top-level key; each variable may use those above it, and the command line sets them: vars.width=64.
 Other keys may use vars too: batch_size: ${width}. ${classes} is the number of classes in the training data.
-A name in capitals is an environment variable: ${DATA} or ${DATA:-photos}.
+A name in capitals is an environment variable: ${DATA} or ${DATA:-photos}. $${ stands for ${ itself.
 
 Inside {...} and [...], and where ': ' is in it, YAML wants an expression in quotes: {num_filter: "${width}"}.
 Its value is a number all the same; quotes around a plain 32 make it text.
