@@ -16,6 +16,18 @@ namespace {
 
 constexpr std::chrono::seconds kTimeForReport{10};
 
+// MPI's end waits for every process, and one that hangs would hold all. The thread ends with the
+// program.
+void EndAfter(double seconds) {
+  std::thread([seconds] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    std::cerr << format(
+        "error: a process does not end for {} s (train.kvstore.timeout); this one does\n", seconds);
+    std::cout.flush();
+    std::_Exit(static_cast<int>(kRankLost));
+  }).detach();
+}
+
 }  // namespace
 
 void DistributedRun::Find(CommonFlags* flags, console::ConsoleOptions* console) {
@@ -40,7 +52,7 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
           launch_->launcher, launch_->size, kvstore.type);
   }
   ProcessGroup::Options options;
-  options.timeout_seconds = static_cast<double>(kvstore.timeout.seconds);
+  timeout_seconds_ = options.timeout_seconds = static_cast<double>(kvstore.timeout.seconds);
   Open(options);
   Together([] {});  // not so for ranks that failed before they got here
 }
@@ -118,6 +130,7 @@ int DistributedRun::End(int exit_code) {
   }
   if (!group_) return exit_code;
   if (exit_code == 0 || agreed_to_end_) {
+    if (timeout_seconds_ > 0) EndAfter(timeout_seconds_);
     group_->Close();
   } else {
     // Gradients overflow on all ranks, each of which ends for itself; the first has a report to

@@ -57,6 +57,7 @@ class DistributedRun {
   std::optional<Launch> launch_;  // of several processes
   enum class Mpi : uint8_t { kNone, kOpening, kOpened } mpi_ = Mpi::kNone;
   std::shared_ptr<ProcessGroup> group_;
+  double timeout_seconds_ = 0;  // 0: none
   bool agreed_to_end_ = false;
 };
 

@@ -119,6 +119,10 @@ Json ReadBundle(const std::string& bundle) {
     Throw(ErrorKind::kData,
           "{} is not a bundle of a diverged run: it does not contain step and threads", file);
   }
+  constexpr int64_t kMostThreads = 4096;
+  if (json["threads"] < 1 || json["threads"] > kMostThreads)
+    Throw(ErrorKind::kData, "{}: threads = {} is not between 1 and {}", file,
+          json["threads"].dump(), kMostThreads);
   return json;
 }
 

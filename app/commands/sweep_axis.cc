@@ -83,7 +83,21 @@ std::optional<SweepAxis> ParseSweepAxis(const std::string& argument) {
   return axis;
 }
 
+namespace {
+
+void RequireFew(double points) {
+  constexpr double kMost = 10'000;
+  if (points > kMost)
+    Throw(ErrorKind::kUsage, "{} trials are more than a sweep makes, {}", points, kMost);
+}
+
+}  // namespace
+
 std::vector<SweepPoint> Grid(const std::vector<SweepAxis>& axes) {
+  double all = 1;
+  for (const SweepAxis& axis : axes)
+    all *= axis.is_range() ? 1.0 : static_cast<double>(axis.values.size());
+  RequireFew(all);
   std::vector<SweepPoint> points(1);
   for (const SweepAxis& axis : axes) {
     if (axis.is_range())
@@ -102,6 +116,7 @@ std::vector<SweepPoint> Grid(const std::vector<SweepAxis>& axes) {
 }
 
 std::vector<SweepPoint> RandomPoints(const std::vector<SweepAxis>& axes, int count, uint64_t seed) {
+  RequireFew(count);
   constexpr int kTries = 100;  // per new point
   std::mt19937_64 random(seed);
   std::vector<SweepPoint> points;

@@ -180,7 +180,7 @@ class Train final : public Command {
                                               session.config().train.amp));
     }
     start_.TakeValues(session, &trainer, console);
-    if (!distributed_.first()) return Follow(session, &trainer, console);
+    if (!distributed_.first()) return Follow(session, &trainer, *train, console);
     // Fail before the run if it cannot be written.
     if (!profile_.empty()) WriteFileAtomically(profile_, "");
     std::optional<report::RunFolder> opened;
@@ -201,6 +201,7 @@ class Train final : public Command {
       if (e.kind() == ErrorKind::kData && !distributed_.group()) LabelsFit(&session);
       throw;
     }
+    TellUnreadOfOthers(*train, result, console);
     distributed_.AgreeToEnd();
     // Before the reports are written.
     const int64_t peak_memory = report::PeakMemoryBytes();
@@ -244,7 +245,8 @@ class Train final : public Command {
 
   // A process of a distributed run other than the first, which alone writes the run folder, but for
   // their logs.
-  int Follow(session::Session& session, Trainer* trainer, console::Console& console) {
+  int Follow(session::Session& session, Trainer* trainer, const DataIter& train,
+             console::Console& console) {
     distributed_.Together([] {});  // the first opens the folder
     const ProcessGroup& group = *distributed_.group();
     const std::string run = distributed_.group()->BroadcastText("");
@@ -254,8 +256,22 @@ class Train final : public Command {
     RequireEqualState(trainer);
     TrainListener silent;
     const TrainResult result = trainer->Run(silent, &StopFlag());
+    TellUnreadOfOthers(train, result, console);
     distributed_.AgreeToEnd();
     return result.end == RunEnd::kStopped ? 128 + SignalOfStop() : 0;
+  }
+
+  // The first process tells which examples the others could not read, but after a stop, when
+  // nothing more is exchanged.
+  void TellUnreadOfOthers(const DataIter& train, const TrainResult& result,
+                          console::Console& console) const {
+    if (!distributed_.group() || result.end == RunEnd::kStopped) return;
+    const std::vector<std::string> texts =
+        distributed_.group()->GatherText(UnreadText(train, /*validation=*/false));
+    for (size_t rank = 1; distributed_.first() && rank < texts.size(); ++rank) {
+      if (!texts[rank].empty())
+        console.Message(LogLevel::kWarning, format("rank {}: {}", rank, texts[rank]));
+    }
   }
 
   // Each process has loaded the state that the run begins with.

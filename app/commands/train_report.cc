@@ -93,14 +93,18 @@ SpeedLimit LimitOf(double wait_share, double given_share) {
   return wait_share < 0.05 ? SpeedLimit::kComputation : SpeedLimit::kComputationAndData;
 }
 
-void TellUnread(const DataIter& data, bool validation, console::Console& console) {
+std::string UnreadText(const DataIter& data, bool validation) {
   const auto bad = data.stats().bad;
-  if (bad.empty()) return;
-  const std::string first = report::NameAndReason(bad[0].first, bad[0].second);
-  console.Message(LogLevel::kWarning,
-                  format("{}{} could not be read, the first: {}",
-                         Counted(bad.size(), validation ? "validation example" : "example"),
-                         validation ? ", missing from the metrics," : "", first));
+  if (bad.empty()) return "";
+  return format("{}{} could not be read, the first: {}",
+                Counted(bad.size(), validation ? "validation example" : "example"),
+                validation ? ", missing from the metrics," : "",
+                report::NameAndReason(bad[0].first, bad[0].second));
+}
+
+void TellUnread(const DataIter& data, bool validation, console::Console& console) {
+  const std::string text = UnreadText(data, validation);
+  if (!text.empty()) console.Message(LogLevel::kWarning, text);
 }
 
 std::string ContinueCommand(const report::RunFolder& folder) {

@@ -19,7 +19,9 @@ enum class SpeedLimit { kComputation, kComputationAndData, kData, kOtherPrograms
 // `given_share`: of the processor time that the training could have used (cpu_share.h).
 SpeedLimit LimitOf(double wait_share, double given_share);
 
-// Warns of the examples, or validation examples, that could not be read.
+// Of the examples, or validation examples, that could not be read; "" if all were.
+std::string UnreadText(const DataIter& data, bool validation);
+// Warns of them.
 void TellUnread(const DataIter& data, bool validation, console::Console& console);
 
 // The command that continues the run.

@@ -160,6 +160,11 @@ expect 0 train pay.yaml --out pay train.epochs=1 -q
 expect 0 train pay --extend train.epochs=1 -q
 expect 0 eval pay
 
+bounded 2 sweep points.yaml 'train.optimizer.lr=0.001..1' --random 1000000000 --out endless
+says "1e+09 trials are more than a sweep makes"
+printf '{"threads": 1000000000, "step": 3}' >bundle/bundle.json
+bounded 4 replay bundle
+
 # --- many classes
 { echo a,b,y; for i in $(seq 1500); do echo "$((i % 7)),$((i % 5)),w$i"; done; } >many.csv
 sed -e 's/path: two.csv.*/path: many.csv, columns: {data: [a, b], softmaxoutput0_label: y}}}/' -e '/^net:/,$d' two.yaml >many.yaml

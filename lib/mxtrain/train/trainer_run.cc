@@ -475,7 +475,7 @@ void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
       !named_slow_.insert(slow.rank).second)
     return;
   listener_.OnWarning(format("rank {} is slow: the others wait for it during {:.0f} % of the time",
-                             slow.rank, 100 * slow.share));
+                             slow.rank, std::min(100.0, 100 * slow.share)));
 }
 
 void Trainer::Impl::Loop::WarnOfUndefined(const NamedValues& values, bool of_validation) {
