@@ -77,7 +77,7 @@ class RotaryProperty final : public PropertyWithParam<RotaryParam> {
   std::vector<InplacePair> BackwardInplaceOption() const override { return {{0, kData}}; }
 
   // For data of a known shape.
-  RotarySetup Prepare(const TShape& data) const;
+  MXTRAIN_API RotarySetup Prepare(const TShape& data) const;
 };
 
 }  // namespace mxtrain::rotary
