@@ -121,7 +121,7 @@ END
 expect 0 train photos.yaml --out trunk -q net.classes=7 data.train.path=train
 expect 3 train photos.yaml --out none train.weights=trunk train.lora='stage2*'
 says "train them too (train.lora.whole)"
-expect 0 train photos.yaml --out photos train.weights=trunk 'train.lora={layers: "stage[1-4]*", whole: fc*}'
+expect 0 train photos.yaml --out photos train.weights=trunk 'train.lora={layers: "stage*", whole: fc*}'
 expect 0 eval photos val
 expect 0 infer photos val
 expect 0 verify-resume photos.yaml train.weights=trunk 'train.lora={layers: "stage2*", whole: fc*}' train.amp=off train.epochs=3
