@@ -30,7 +30,7 @@ data:
   val: {source: text, path: turns.txt, streams: 6}
 train: {epochs: 12, optimizer: {name: adam, lr: 0.01}}
 END
-loss() { grep -o '"loss": *[-0-9.e]*' stdout | grep -o '[-0-9.e]*$'; }
+loss() { grep -o '"loss": *[-0-9.e]*' stdout | grep -o '[-0-9.e]*$' | head -1; }
 
 # --- what lies further back than an example is known with the states, and not without
 expect 0 train turns.yaml --out carried -q
