@@ -114,8 +114,8 @@ void CheckStep(Runtime& runtime, Executor& executor, const executor::BindRequest
   for (const std::string& name : executor.input_names()) {
     const TShape& shape = request.shapes.at(name);
     inputs.emplace_back(runtime, shape);
-    SetValues(inputs.back(),
-              ValuesFor(name, shape.Size(), name.ends_with("label") && shape.ndim() == 1 ? 2 : 0));
+    const bool classes = name.ends_with("label") && (shape.ndim() == 1 || name.starts_with("ctc"));
+    SetValues(inputs.back(), ValuesFor(name, shape.Size(), classes ? 2 : 0));
   }
   executor.Step(inputs);
   const auto finite = [](const NDArray& array) {
