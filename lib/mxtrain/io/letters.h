@@ -7,7 +7,8 @@
 
 namespace mxtrain::io {
 
-// The code points of valid UTF-8, one by one: an accent that is a code point of its own is a letter.
+// The code points of valid UTF-8, one by one: an accent that is a code point of its own is a
+// letter.
 inline std::vector<std::string> LettersOf(std::string_view text) {
   std::vector<std::string> letters;
   for (size_t i = 0; i < text.size();) {

@@ -354,11 +354,12 @@ TEST_CASE("constant integers are not rounded to float32") {
 Case RefusedCase(const OperatorRegistry& registry, const std::string& op) {
   if (op == "Correlation") return One(op, {}, {kImage, kImage});
   if (op == "_contrib_MultiBoxPrior") return One(op, {}, {kImage});
+  const Step steps_first{"transpose", {{"axes", "(1, 0, 2)"}}, {"x0"}};
   if (op == "RNN") {
     const Kwargs cell = {{"mode", "gru"}, {"state_size", "2"}, {"num_layers", "1"}};
-    const Step steps_first{"transpose", {{"axes", "(1, 0, 2)"}}, {"x0"}};
     return {op, {{{4, 3}}}, {steps_first, {op, cell, {"transpose"}}}};
   }
+  if (op == "ctc_greedy_decoder") return {op, {{{4, 3}}}, {steps_first, {op, {}, {"transpose"}}}};
   // Anchors are the same for all images.
   const Step anchors{"sum", {{"axis", "0"}, {"keepdims", "True"}}, {"x0"}};
   if (op == "_contrib_box_decode") return {op, {{{4, 4}}}, {anchors, {op, {}, {"x0", "sum"}}}};
