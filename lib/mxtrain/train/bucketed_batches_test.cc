@@ -10,7 +10,7 @@
 namespace mxtrain::test {
 namespace {
 
-constexpr int64_t kRows = 6, kLongest = 12, kIds = 20, kPadding = kIds - 1;
+constexpr int64_t kIdRows = 6, kLongest = 12, kIds = 20, kNoId = kIds - 1;
 const std::vector<int64_t> kLengths = {3, 5, 8, 10, kLongest};
 
 // Lists of ids, of a length that differs from batch to batch; padded to the longest or not.
@@ -19,7 +19,7 @@ class IdBatches final : public DataIter {
   IdBatches(Runtime& runtime, bool padded) : runtime_(runtime), padded_(padded) {}
   std::vector<DataDesc> provide_data() const override { return {Ids(kLongest)}; }
   std::vector<DataDesc> provide_label() const override {
-    return {{"softmax_label", TShape{kRows}}};
+    return {{"softmax_label", TShape{kIdRows}}};
   }
   std::vector<std::vector<DataDesc>> buckets() const override {
     if (padded_) return {provide_data()};
@@ -27,9 +27,9 @@ class IdBatches final : public DataIter {
     for (const int64_t length : kLengths) all.push_back({Ids(length)});
     return all;
   }
-  int64_t batch_size() const override { return kRows; }
+  int64_t batch_size() const override { return kIdRows; }
   int64_t batches_per_epoch() const override { return 12; }
-  int64_t examples() const override { return kRows * batches_per_epoch(); }
+  int64_t examples() const override { return kIdRows * batches_per_epoch(); }
   std::string ExampleName(int64_t index) const override { return format("{}", index); }
   void Reset(int64_t epoch, int64_t first) override { epoch_ = epoch, next_ = first; }
   bool Next(DataBatch* batch) override {
@@ -37,24 +37,24 @@ class IdBatches final : public DataIter {
     if (next_ == batches_per_epoch()) return false;
     const int64_t length = kLengths[static_cast<size_t>((next_ * 7 + epoch_) % 5)],
                   width = padded_ ? kLongest : length;
-    std::vector<float> ids(static_cast<size_t>(kRows * width), kPadding), labels;
-    for (int64_t row = 0; row < kRows; ++row) {
+    std::vector<float> ids(static_cast<size_t>(kIdRows * width), kNoId), labels;
+    for (int64_t row = 0; row < kIdRows; ++row) {
       for (int64_t k = 0; k < length; ++k)
         ids[static_cast<size_t>(row * width + k)] =
             static_cast<float>((row * 5 + k * k + next_) % (kIds - 1));
       labels.push_back(static_cast<float>((row + next_) % 3));
-      batch->index.push_back(next_ * kRows + row);
+      batch->index.push_back(next_ * kIdRows + row);
     }
-    batch->data = {NDArray::FromVector(runtime_, {kRows, width}, ids)};
-    batch->label = {NDArray::FromVector(runtime_, {kRows}, labels)};
-    batch->count = kRows;
+    batch->data = {NDArray::FromVector(runtime_, {kIdRows, width}, ids)};
+    batch->label = {NDArray::FromVector(runtime_, {kIdRows}, labels)};
+    batch->count = kIdRows;
     batch->epoch = epoch_, batch->batch = next_++;
     return true;
   }
   Stats stats() const override { return {}; }
 
  private:
-  static DataDesc Ids(int64_t length) { return {"data", TShape{kRows, length}}; }
+  static DataDesc Ids(int64_t length) { return {"data", TShape{kIdRows, length}}; }
 
   Runtime& runtime_;
   const bool padded_;
@@ -67,7 +67,7 @@ Symbol BagNet() {
     return Symbol::Create(TestRegistry(), type, name, kwargs, std::vector{of});
   };
   const Kwargs bag = {
-      {"input_dim", format("{}", kIds)}, {"output_dim", "8"}, {"padding", format("{}", kPadding)}};
+      {"input_dim", format("{}", kIds)}, {"output_dim", "8"}, {"padding", format("{}", kNoId)}};
   const Symbol mean = op("EmbeddingBag", "bag", bag, Symbol::Variable("data")),
                dropped = op("Dropout", "dropped", {{"p", "0.3"}}, mean);
   return op("SoftmaxOutput", "softmax", {},
