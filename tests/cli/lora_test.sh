@@ -65,11 +65,13 @@ holds "averages are of other arrays than the factors" sh -c '! grep -qaF avg:tok
 expect 0 eval twice count.txt
 
 # --- the base is looked for, and must be the same
+expect 0 eval tuned back.txt --json
+after=$(value loss stdout)
 cp base/checkpoints/best kept && mv base gone
 expect 8 eval tuned back.txt
 says "holds what LoRA added to $work/base, which is not there any more; put it back, or a copy of it beside the checkpoint"
 expect 8 train tuned --resume train.max_steps=0 train.epochs=9
-says "there are no weights base"
+says "there are no weights $work/base"
 mv gone tuned/base
 expect 0 eval tuned back.txt --json
 holds "another model with the base in the run's folder" [ "$(value loss stdout)" = "$after" ]
