@@ -100,7 +100,7 @@ TEST_CASE("EmbeddingBag: shapes and refusals") {
   CHECK_THROWS_WITH(property->InferShape(&in, &out, &aux), doctest::Contains("[N, length]"));
   in = {TShape{2, 6}, TShape{10, 3}}, out = {TShape{}};
   CHECK_THROWS_WITH(property->InferShape(&in, &out, &aux),
-                    "EmbeddingBag: weight has shape [10, 4], but [10, 3] was expected");
+                    "EmbeddingBag: weight has shape [10, 3], but [10, 4] was expected");
   CHECK(!property->HasGradient(0));
 }
 
