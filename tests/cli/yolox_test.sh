@@ -38,5 +38,5 @@ expect 3 check scratch.yaml vars.l1_wieght=1
 says "nothing reads the variable 'l1_wieght'"
 says "did you mean 'vars.l1_weight'?"
 expect 0 init shapes --net yolox_nano --size 70 --output rounded.yaml
-prints "net input 3x96x96 (--size 70 is rounded: sides are multiples of 32)"
+prints "net input 3x64x64 (--size 70 is rounded: sides are multiples of 32)"
 finish
