@@ -145,9 +145,8 @@ std::string OperatorOfOtherTools(const std::string& name, const std::string& val
 }
 
 std::string MissingOperator(const std::string& name) {
-  static constexpr const char* kNone[] = {
-      "Bidirectional", "EmbeddingBag", "Transformer", "TransformerEncoder",
-      "CTCLoss",       "ctc_loss",     "Proposal"};
+  static constexpr const char* kNone[] = {"Bidirectional", "Transformer", "TransformerEncoder",
+                                          "Proposal"};
   const std::string bare = Lower(BareName(name));
   const bool none = std::any_of(std::begin(kNone), std::end(kNone),
                                 [&](const char* known) { return Lower(known) == bare; });

@@ -112,8 +112,8 @@ mv table.csv points.csv
 expect 0 train points.yaml --out table -q
 
 # --- a missing operator is not taken for another
-expect 3 ops CTCLoss
-says "there is no operator 'CTCLoss': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
+expect 3 ops Proposal
+says "there is no operator 'Proposal': not supported yet; \`mxtrain ops\` lists the operators, and a plug-in can add more"
 expect 3 ops LSTM
 says "did you mean RNN: {mode: lstm"
 expect 0 ops RNN
