@@ -16,14 +16,6 @@ bool IsNone(const std::string& path) {
   return path.empty() || path == "-";
 }
 
-// Whether a path lies in a run folder, as what the run consists of.
-bool IsPartOf(const std::string& run, const std::string& path) {
-  std::error_code none;
-  if (!fs::is_directory(run, none) || !IsRunFolder(run)) return false;
-  const fs::path below = fs::weakly_canonical(path, none).lexically_relative(fs::canonical(run));
-  return !below.empty() && *below.begin() != ".." && *below.begin() != "eval";
-}
-
 }  // namespace
 
 void RequireNotRead(const std::string& written, std::span<const std::string> read) {
@@ -32,7 +24,7 @@ void RequireNotRead(const std::string& written, std::span<const std::string> rea
   if (IsNone(written) || (fs::exists(written, none) && fs::is_other(written, none))) return;
   for (const std::string& input : read) {
     if (IsNone(input)) continue;
-    if (fs::equivalent(written, input, none) || IsPartOf(input, written)) {
+    if (fs::equivalent(written, input, none) || IsFileOfRun(input, written)) {
       Throw(ErrorKind::kUsage, "{} would replace what the command reads ({}); write another file",
             written, input);
     }

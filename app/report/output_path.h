@@ -7,8 +7,8 @@
 
 namespace mxtrain::report {
 
-// Throws kUsage if `written` is one of the files `read`, under whatever name, or lies in a run
-// folder among them, outside its eval/. "" and "-" are none.
+// Throws kUsage if `written` is one of the files `read`, under whatever name, or what a run among
+// them writes into its folder. "" and "-" are none.
 void RequireNotRead(const std::string& written, std::span<const std::string> read);
 
 // The same, and throws kFileSystem if `written` exists and may not be overwritten.

@@ -115,12 +115,28 @@ bool IsOwnName(const std::string& folder, const std::string& name) {
            IsDrawing(name,
                      {"confusion", "classes", "reliability", "mistakes", "worst", "curves"}) ||
            IsTable(name, {"classes", "confusion", "calibration", "thresholds", "decisions",
-                          "mistakes", "curves"});
+                          "mistakes", "curves", "confused_letters"});
   }
   const std::string base = name.ends_with(".new") ? name.substr(0, name.size() - 4) : name;
   return base == "last" || base == "previous" || base == "best" || base.starts_with("best-") ||
          NumberOf(base, "epoch") > 0 || base == "epoch-0000";
 }
+
+}  // namespace
+
+bool IsFileOfRun(const std::string& run, const std::string& path) {
+  std::error_code none;
+  if (!fs::is_directory(run, none) || !IsRunFolder(run)) return false;
+  const fs::path below =
+      fs::weakly_canonical(path, none).lexically_relative(fs::canonical(run, none));
+  if (below.empty() || *below.begin() == "..") return false;
+  const std::string folder = below.parent_path().string(), name = below.filename().string();
+  if (folder.empty()) return name == "config.yaml" || std::ranges::count(Parts(), name) > 0;
+  const bool is_part = std::ranges::count(kFolders, folder) > 0;
+  return is_part && IsOwnName(folder, name);
+}
+
+namespace {
 
 // The first entry, "checkpoints/notes.txt", that the run's own folders `part` hold and that no run
 // writes; "" if there is none. A link is not followed. eval/ has a folder for each of several

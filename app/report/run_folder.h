@@ -13,6 +13,9 @@ namespace mxtrain::report {
 // a copy without hidden files, the record of its start or a checkpoint.
 bool IsRunFolder(const std::string& path);
 
+// Whether a path is that of a file that a run writes into its folder `run`, if it is one.
+bool IsFileOfRun(const std::string& run, const std::string& path);
+
 class RunFolder {
  public:
   // A new folder under `parent` with the next number; or `out` if given, which must not contain a
