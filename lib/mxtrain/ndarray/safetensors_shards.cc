@@ -26,7 +26,7 @@ bool IsPlainName(const std::string& name) {
 // Names of arrays by file.
 std::map<std::string, std::set<std::string>> ParseIndex(std::string_view text,
                                                         const std::string& file) {
-  const FileJson index = ReadJsonOf(file, text);
+  const FileJson index = ReadJsonOf(file + " is not an index of safetensors files", text);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object()) {
     Throw(

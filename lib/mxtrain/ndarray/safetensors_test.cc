@@ -192,7 +192,7 @@ TEST_CASE("safetensors: damaged files") {
   CHECK(Says(ErrorOfSafetensors(runtime, "abc"), "it has 3 bytes"));
   CHECK(Says(ErrorOfSafetensors(runtime, std::string(8, '\xff')), "not a header length"));
   CHECK(Says(ErrorOfSafetensors(runtime, FileOf("[1]", data)), "not a JSON object"));
-  CHECK(Says(ErrorOfSafetensors(runtime, FileOf("{\"w\"", data)), "not a JSON object"));
+  CHECK(Says(ErrorOfSafetensors(runtime, FileOf("{\"w\"", data)), "header: it is not JSON"));
   CHECK(Says(with("7"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F32","shape":"2","data_offsets":[0,8]})"), "does not describe 'w'"));
   CHECK(Says(with(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"),
