@@ -303,7 +303,7 @@ void InputOrder::Arrange(const DataBatch& batch, std::vector<NDArray>* inputs) c
 
 Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
                        const std::vector<MetricSpec>& metrics, Executor* shared, Context ctx,
-                        const ComputeModes& modes, const std::vector<std::string>& carry)
+                       const ComputeModes& modes, const std::vector<std::string>& carry)
     : runtime_(runtime),
       iter_(iter),
       net_(WithCarriedStates(runtime.operators(), OnBatchesOf(iter, runtime.operators(), symbol),
