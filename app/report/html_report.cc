@@ -136,7 +136,7 @@ void AddCurves(Page* page, const fs::path& folder) {
 }
 
 Json ReadObject(const std::string& file) {
-  Json value = ReadJsonOf<Json>(file, ReadFile(file));
+  Json value = ReadJsonOf<Json>(file + " is damaged", ReadFile(file));
   if (!value.is_object()) Throw(ErrorKind::kData, "{} is damaged: not a JSON object", file);
   return value;
 }

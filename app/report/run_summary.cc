@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 // result.json, which `train` writes at its end.
 void ReadResult(const std::string& path, RunSummary* run) {
   try {
-    const FileJson result = ReadJsonOf(path, ReadFile(path));
+    const FileJson result = ReadJsonOf(path + " is damaged", ReadFile(path));
     run->state = result.at("stopped").get<bool>()                   ? RunSummary::State::kStopped
                  : result.value("end", std::string()) == "diverged" ? RunSummary::State::kDiverged
                                                                     : RunSummary::State::kFinished;

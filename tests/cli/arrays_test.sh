@@ -141,7 +141,7 @@ holds "the outputs are not (11, 12), (23, 24), (35, 36)" \
 expect 0 infer fixed.onnx --input x=three.npy --batch 3 --format csv
 prints "3,35,36"
 npy six.npy "6, 2" 1 2 3 4 5 6 7 8 9 10 11 12
-expect 4 infer fixed.onnx --input x=six.npy --output six.npy
+expect 4 infer fixed.onnx --input x=six.npy --output of_six.npy
 says "fixed.onnx is for a batch of 3 alone, not for 6 examples: give it 3, or export the model with a batch of any size"
 expect 4 eval fixed.onnx --input x=six.npy
 says "fixed.onnx is for a batch of 3 alone, not for 6 examples"

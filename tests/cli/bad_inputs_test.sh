@@ -90,7 +90,7 @@ row 3 "command line:1:17: error: data.batch_size = 64 exceeds the number of exam
 row 3 "command line:1:11: error: the input 'data' is [8, 8, 3]: 8 channels of 3x8; the order is channels, height, width" train photos.yaml 'net.input=[8, 8, 3]'
 says "help: write [3, 8, 8]"
 row 3 "the order is channels, height, width" check photos.yaml 'net.input=[8, 8, 3]'
-row 3 "not supported yet" train photos.yaml 'net.layers=[CTCLoss, SoftmaxOutput]'
+row 3 "not supported yet" train photos.yaml 'net.layers=[Transformer, SoftmaxOutput]'
 row 3 "command line:1:20: error: optimizer sgd: lr = '-1': -1 is out of range (0 .. 1e+30)" train photos.yaml train.optimizer.lr=-1
 # data: 4
 row 4 "does not exist" train photos.yaml "$(on gone)"

@@ -135,7 +135,7 @@ expect 0 pack --verify again.rec
 cp train.lst photos/train
 cp photos/train/train.lst list_before
 expect 2 pack photos/train/train.lst photos/train/train.rec --overwrite
-says "which is read; give OUT.rec another name"
+says "would replace what the command reads"
 holds "the list is changed" cmp -s photos/train/train.lst list_before
 rm photos/train/train.lst
 : >empty.classes

@@ -32,7 +32,7 @@ holds "losses of steps do not make up the mean over the epoch" awk -F'"loss":|,"
 
 # --- a run of a few steps tells its speed, and that these are few
 expect 0 train points.yaml --out brief train.max_steps=6
-says "images/s in training (of 6 batches with their start, too few to tell what limits it)"
+says "examples/s in training (of 6 batches with their start, too few to tell what limits it)"
 holds "the limit of a brief run is told" test "$(grep -c 'limit: ' stderr)" -eq 0
 holds "result.json lacks the speed of a brief run" grep -qE '"images_per_second": [1-9]' brief/result.json
 holds "result.json lacks the batches" grep -qF '"timed_batches": 6' brief/result.json

@@ -91,7 +91,7 @@ expect 0 tokenize count.txt --tokenizer characters
 prints "token"
 expect 0 tokenize count.txt --train 290 --save tokenizer.json --output count.tokens
 prints "bytes each"
-expect 2 tokenize count.txt --train 290 --output count.tokens
+expect 8 tokenize count.txt --train 290 --output count.tokens
 says "use --overwrite to replace it, or write another"
 expect 0 tokenize --verify count.tokens
 prints "as it was written"

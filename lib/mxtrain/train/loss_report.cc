@@ -338,13 +338,16 @@ std::map<int, std::string> LabelsBesideLosses(const Symbol& symbol) {
   for (const NodeEntry& head : graph.heads) {
     const Node* const loss = LossOf(graph, head);
     if (!loss || HasLabel(*loss)) continue;
+    const auto input = [&](int i) -> const Node& {
+      return graph.nodes[static_cast<size_t>(loss->inputs[static_cast<size_t>(i)].node)];
+    };
+    // The first variable without a gradient: anchors are computed, lengths follow the label.
     int at = 0;
-    while (at < loss->num_args && loss->op->HasGradient(at)) ++at;
+    while (at < loss->num_args && (loss->op->HasGradient(at) || !input(at).is_variable())) ++at;
     if (at == 0 || at == loss->num_args) continue;
     std::vector<NodeEntry> others(loss->inputs.begin(), loss->inputs.begin() + loss->num_args);
-    const Node& label = graph.nodes[static_cast<size_t>(others[static_cast<size_t>(at)].node)];
     others.erase(others.begin() + at);
-    if (label.is_variable()) label_of[others] = label.name;
+    label_of[others] = input(at).name;
   }
   std::map<int, std::string> labels;
   if (label_of.empty()) return labels;
