@@ -6,7 +6,7 @@
 #   --cuda             with the CUDA backend, for compute capabilities 7.5 to 9.0 and later ones: ...-cudaMAJOR.tar.gz. Uses the driver,
 #                      CUDA libraries and cuDNN of the target machine. Without them it computes on the CPU.
 #                      libexec/mxtrain/gpu_check.sh verifies it there.
-#   --cuda --arch 90   the same for one of 75, 80, 86, 89 and 90: ...-cudaMAJOR-sm90.tar.gz, 48 MiB at most
+#   --cuda --arch 90   the same for one of 75, 80, 86, 89 and 90: ...-cudaMAJOR-sm90.tar.gz, 56 MiB at most
 #   --check            also runs `synth`, `train` and `infer` from it in a chroot that contains only glibc (as root)
 # Unpack it anywhere and run bin/mxtrain; the folder may be moved.
 set -euo pipefail
@@ -68,7 +68,7 @@ done
 cp -r "$work/all/share/"{mxtrain,man,bash-completion,zsh,fish} "$tree/share/"
 cp LICENSE "$tree/licenses/mxtrain"
 cp README.md "$tree/"
-grep -oE '\]\([^)#]+' README.md | cut -c3- | grep -v '://' | xargs -d '\n' cp -r --parents -t "$tree"  # what it links to, at the same places
+grep -oE '\]\([^)#]+' README.md | cut -c3- | grep -v "://" | sort -u | xargs -d '\n' cp -r --parents -t "$tree"  # what it links to, at the same places
 cp -L /usr/share/doc/fonts-dejavu-core/copyright "$tree/licenses/fonts-dejavu-core"  # the letters of images, which the program holds
 if [[ $cuda -eq 1 ]]; then
   cp "$libdir/libmxtrain_cuda.so" "$lib/"
@@ -99,7 +99,7 @@ done
 tarball=$out/$name.tar.gz
 tar -C "$work" --owner=0 --group=0 --sort=name -I "gzip -9" -cf "$tarball" "$name"
 echo "$tarball: $(du -h "$tarball" | cut -f1), unpacked $(du -sh "$tree" | cut -f1)"
-[[ $arch == all || $(stat -c %s "$tarball") -le $((48 << 20)) ]] || fail "$tarball is larger than 48 MiB"
+[[ $arch == all || $(stat -c %s "$tarball") -le $((56 << 20)) ]] || fail "$tarball is larger than 56 MiB"
 
 if [[ $check -eq 1 ]]; then
   root=$work/root
