@@ -160,7 +160,7 @@ std::vector<std::pair<LineReport::Pair, int64_t>> LineReport::MostConfused() con
 std::string LineReport::Text(int worst, bool several) const {
   std::string text = several ? format("\n{}\n", head().name) : "";
   text += format(
-      "\ncharacter error rate {:.2f} % ({} replaced, {} left out, {} put in, of {})\n"
+      "\ncharacter error rate {:.2f} % ({} replaced, {} deleted, {} inserted, of {})\n"
       "word error rate      {:.2f} % ({} of {})\nlines without error  {:.2f} % ({} of {})\n",
       100 * cer(), replaced_, left_out_, put_in_, Counted(letters_, "letter"), 100 * wer(),
       word_errors_, Counted(words_, "word"), 100 * Rate(right_, lines_read_), right_,

@@ -19,7 +19,7 @@ class LineReport final : public Report {
 
   struct Mistake {
     std::string example, truth, said;
-    int64_t errors = 0;    // letters put in, left out or replaced
+    int64_t errors = 0;    // letters inserted, deleted or replaced
     double rate = 0;       // errors by letters of the text
     double score = 0;      // of the prediction
     io::Image image = {};  // of the worst ones
@@ -44,7 +44,7 @@ class LineReport final : public Report {
   std::string CsvLines(bool with_head) const override;
   // "text_lines", or "text_lines" by head.
   void AddTo(Json* result, int worst, bool several) const override;
-  // worst.png: the worst lines; confused_letters.csv: letters replaced, left out and put in.
+  // worst.png: the worst lines; confused_letters.csv: letters replaced, deleted and inserted.
   void WriteFiles(const std::string& folder) const override;
 
   double cer() const;  // errors of letters by letters; NaN without any
@@ -52,7 +52,7 @@ class LineReport final : public Report {
   const std::vector<Mistake>& mistakes() const { return mistakes_; }
 
  private:
-  // The letters of a pair: "" in place of one that is put in or left out.
+  // The letters of a pair: "" in place of one that is inserted or deleted.
   using Pair = std::pair<std::string, std::string>;
 
   void AddLine(const Example& example, const std::vector<std::string>& truth,

@@ -24,7 +24,7 @@ struct Bucket {
 // Each example in the first of the rising `lengths` that is at least its own, those beyond the last
 // one in that. A bucket of fewer than `least` examples, such as a batch of training, which drops
 // incomplete ones, takes the longest of the shorter buckets, and the shortest, which cannot, is
-// joined with the next. Without any of its own a bucket is left out, but for the last.
+// joined with the next. Without any of its own a bucket is skipped, but for the last.
 MXTRAIN_API std::vector<Bucket> MakeBuckets(std::span<const int64_t> of_examples,
                                             std::span<const int64_t> lengths, int64_t least);
 

@@ -31,7 +31,7 @@ using Made = std::vector<std::pair<int64_t, Indices>>;
 TEST_CASE("an example is in the first bucket that it fits in") {
   CHECK(Buckets({3, 9, 4, 1, 6, 20}, {4, 6, 10}, 1) ==
         Made{{4, {0, 2, 3}}, {6, {4}}, {10, {1, 5}}});
-  // Without any of its own a bucket is left out, but for the last, which takes the longest.
+  // Without any of its own a bucket is skipped, but for the last, which takes the longest.
   CHECK(Buckets({1, 2, 7}, {4, 6, 10}, 1) == Made{{4, {0, 1}}, {10, {2}}});
   CHECK(Buckets({1, 2, 3}, {4, 6, 10}, 1) == Made{{4, {0, 1}}, {10, {2}}});
   CHECK(Buckets({5}, {4, 6, 10}, 1) == Made{{10, {0}}});

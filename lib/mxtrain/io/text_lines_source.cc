@@ -195,7 +195,7 @@ class TextLinesSource final : public Source {
     }
     if (strange > 0)
       warnings_.push_back(format(
-          "{}: {} with a letter that the training data does not have ({} first); it is left out of "
+          "{}: {} with a letter that the training data does not have ({} first); it is skipped in "
           "labels, by which losses and metrics are measured, and is an error in reports",
           path_, Counted(strange, "text"), first_strange));
     if (cut > 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The edit distance of Levenshtein (1966): the least number of elements that are put in, left out
+// The edit distance of Levenshtein (1966): the least number of elements that are inserted, deleted
 // or replaced to make one sequence of another.
 #include <algorithm>
 #include <cstdint>

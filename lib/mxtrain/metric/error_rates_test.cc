@@ -66,7 +66,7 @@ struct Texts {
 TEST_CASE("cer and wer count the errors of letters and words") {
   // "ab_c", "a", and a text that is not counted; _ is 4.
   const Texts label{{3, 5}, {1, 2, 4, 3, 0, 1, 0, 9, 9, 9, 1, 1, 1, 1, 1}};
-  // "aab_c" (one letter too many, in one word of two); "" (a letter and a word left out).
+  // "aab_c" (one letter too many, in one word of two); "" (a letter and a word deleted).
   const Texts said{{3, 6, 2}, std::vector<float>(36, -1)};
   Texts pred = said;
   const float first[] = {1, 1, 2, 4, 3};

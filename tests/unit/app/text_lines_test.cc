@@ -88,7 +88,7 @@ TEST_CASE("a report of lines counts letters, words and lines") {
   batch.index = {0, 1, 2};
   // "a b", "ab", "b".
   batch.label = {NDArray::FromVector(runtime, {kLines, kLetters}, {2, 1, 3, 2, 3, 0, 3, 0, 0})};
-  // "a a", "aab", "b": a letter replaced, one put in; two of four words are wrong.
+  // "a a", "aab", "b": a letter replaced, one inserted; two of four words are wrong.
   std::vector<float> said = SaidRows({2, 1, 2}, 1);
   for (const auto& rows : {SaidRows({2, 2, 3}, 1), SaidRows({3}, 1)})
     said.insert(said.end(), rows.begin(), rows.end());

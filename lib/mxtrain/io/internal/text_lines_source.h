@@ -68,7 +68,7 @@ struct TextLinesParam : Parameter<TextLinesParam> {
 // part of it.
 //
 // Other data has the letters of the training data (`classes`) and the length of its labels
-// (`label_length`): letters that it does not have are left out of labels, longer texts are cut
+// (`label_length`): letters that it does not have are skipped in labels, longer texts are cut
 // there, and the source warns of both. TextOf gives the whole text.
 //
 // Throws kFileSystem for a missing file; kData, with file and line, for lines without a text, and,
