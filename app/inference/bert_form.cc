@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/inference/bert_form.h"
 
-#include <algorithm>
-#include <array>
-
 #include "app/inference/form_matcher.h"
 #include "app/inference/published_config.h"
 
@@ -29,19 +26,10 @@ class BertMatcher : private FormMatcher {
     Require(first, "begin", "0");
     Require(first, "end", "1");
 
-    std::vector<std::array<NodeEntry, 2>> blocks;  // the norms of the mlp and of the attention
     NodeEntry top = first.inputs[0];
-    while (const std::optional<Sum> mlp = SumBelow(top)) {
-      const std::optional<Sum> attention = SumBelow(mlp->shortcut);
-      if (!attention)
-        throw Differs{DescribeNode(At(top)) + " does not follow the sum of an attention"};
-      blocks.push_back({top, mlp->shortcut});
-      top = attention->shortcut;
-    }
+    const auto blocks = BlocksBelow(&top, [&](const NodeEntry& end) { return SumBelow(end); });
     form_.layers = std::ssize(blocks);
-    if (blocks.empty()) throw Differs{DescribeNode(At(top)) + " ends no block"};
-    std::ranges::reverse(blocks);
-    for (size_t i = 0; i < blocks.size(); ++i) Block(blocks[i][0], blocks[i][1], i);
+    for (size_t i = 0; i < blocks.size(); ++i) Block(blocks[i].mlp, blocks[i].attention, i);
     Beginning(top);
     form_.epsilon = *epsilon_;
     form_.attention_dropout = *attention_dropout_;
@@ -103,16 +91,9 @@ class BertMatcher : private FormMatcher {
   }
 
   void Attention(const Sum& sum, const std::string& theirs, const std::string& usual) {
-    const Node& joined = Expect(
+    const Node& heads = HeadsJoinedIn(
         Dense(sum.branch, "the end of an attention", theirs + "output.dense", usual + "proj_fc"),
-        "Reshape", "what a projection reads");
-    const Node& places = Expect(joined.inputs[0], "transpose", "what is joined");
-    Require(places, "axes", params::Print(TShape{0, 2, 1, 3}));
-    const Node& heads =
-        Expect(places.inputs[0], "scaled_dot_product_attention", "what is transposed");
-    Require(heads, "is_causal", params::Print(false));
-    Require(heads, "mask", "boolean");
-    Require(heads, "scale", "None");
+        false, "boolean");
     Same(heads, "dropout_p", &attention_dropout_);
     const TShape& query = Shape(heads.inputs[0]);
     form_.heads = query[1];
@@ -121,13 +102,9 @@ class BertMatcher : private FormMatcher {
     for (size_t i = 0; i < 3; ++i) {
       if (Shape(heads.inputs[i]) != query)
         throw Differs{DescribeNode(heads) + " has heads that share keys"};
-      const Node& by_head = Expect(heads.inputs[i], "transpose", "what an attention reads");
-      Require(by_head, "axes", params::Print(TShape{0, 2, 1, 3}));
-      RequireShape(by_head.inputs[0], {1, length_, query[1], query[3]});
-      const Node& by_place = Expect(by_head.inputs[0], "Reshape", "what is transposed");
       const std::string own = usual + names[i][0] + "_all_fc";
-      if (Dense(by_place.inputs[0], "what is split into heads", theirs + "self." + names[i], own) !=
-          Skip(sum.shortcut))
+      if (Dense(SplitIntoHeads(heads.inputs[i], length_), "what is split into heads",
+                theirs + "self." + names[i], own) != Skip(sum.shortcut))
         throw Differs{DescribeNode(heads) + " does not read the input of its block"};
     }
     Mask(heads.inputs[3], heads);

@@ -2,9 +2,11 @@
 #pragma once
 // Recognizing a published net, whatever its layers are called: a walk from the output to the input
 // that throws Differs at the first layer that is another one there.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
@@ -95,6 +97,51 @@ class FormMatcher {
         return Sum{node.inputs[i], node.inputs[1 - i]};
     }
     return std::nullopt;
+  }
+
+  // A transformer's block: the ends of its mlp and of its attention, each a sum (or its norm) with
+  // what came before.
+  struct BlockEnds {
+    NodeEntry mlp, attention;
+  };
+  // The blocks from the first to the last, which ends in *top; afterwards *top is what the first
+  // one reads. `sum_of`: of such an end.
+  template <typename SumOfEnd>
+  std::vector<BlockEnds> BlocksBelow(NodeEntry* top, const SumOfEnd& sum_of) const {
+    std::vector<BlockEnds> blocks;
+    while (const std::optional<Sum> mlp = sum_of(*top)) {
+      const std::optional<Sum> attention = sum_of(mlp->shortcut);
+      if (!attention)
+        throw Differs{DescribeNode(At(*top)) + " does not follow the sum of an attention"};
+      blocks.push_back({*top, mlp->shortcut});
+      *top = attention->shortcut;
+    }
+    if (blocks.empty()) throw Differs{DescribeNode(At(*top)) + " ends no block"};
+    std::ranges::reverse(blocks);
+    return blocks;
+  }
+
+  // The attention whose heads a projection reads side by side.
+  const Node& HeadsJoinedIn(NodeEntry entry, bool causal, const char* mask) const {
+    const Node& joined = Expect(entry, "Reshape", "what a projection reads");
+    const Node& places = Expect(joined.inputs[0], "transpose", "what is joined");
+    Require(places, "axes", params::Print(TShape{0, 2, 1, 3}));
+    const Node& heads =
+        Expect(places.inputs[0], "scaled_dot_product_attention", "what is transposed");
+    Require(heads, "is_causal", params::Print(causal));
+    Require(heads, "mask", mask);
+    Require(heads, "scale", "None");
+    return heads;
+  }
+  // What is split into the heads of a query, a key or a value of `length` tokens.
+  NodeEntry SplitIntoHeads(NodeEntry entry, int64_t length) const {
+    const Node& by_head = Expect(entry, "transpose", "what an attention reads");
+    Require(by_head, "axes", params::Print(TShape{0, 2, 1, 3}));
+    const TShape& shape = Shape(entry);
+    RequireShape(by_head.inputs[0], {1, length, shape[1], shape[3]});
+    const Node& by_place = Expect(by_head.inputs[0], "Reshape", "what is transposed");
+    RequireShape(by_place.inputs[0], {1, length, shape[1] * shape[3]});
+    return by_place.inputs[0];
   }
 
   // What a softmax over tokens reads.

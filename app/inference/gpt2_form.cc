@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/inference/gpt2_form.h"
 
-#include <algorithm>
-#include <array>
-
 #include "app/inference/form_matcher.h"
 #include "app/inference/published_config.h"
 
@@ -21,19 +18,9 @@ class Gpt2Matcher : private FormMatcher {
     RequireDense(output, false);
     const std::string own_output = Weight(output, 1);
     NodeEntry top = Normalized(output.inputs[0], "ln_f", "head_ln");
-    std::vector<std::array<NodeEntry, 2>>
-        blocks;  // of each the sum of its mlp, and its attention's
-    while (const std::optional<Sum> mlp = SumOf(top)) {
-      const std::optional<Sum> attention = SumOf(mlp->shortcut);
-      if (!attention)
-        throw Differs{DescribeNode(At(top)) + " does not follow the sum of an attention"};
-      blocks.push_back({top, mlp->shortcut});
-      top = attention->shortcut;
-    }
+    const auto blocks = BlocksBelow(&top, [&](const NodeEntry& end) { return SumOf(end); });
     form_.layers = std::ssize(blocks);
-    if (blocks.empty()) throw Differs{DescribeNode(At(top)) + " ends no block"};
-    std::ranges::reverse(blocks);
-    for (size_t i = 0; i < blocks.size(); ++i) Block(blocks[i][0], blocks[i][1], i);
+    for (size_t i = 0; i < blocks.size(); ++i) Block(blocks[i].mlp, blocks[i].attention, i);
     Beginning(top, own_output);
     return std::move(form_);
   }
@@ -96,14 +83,7 @@ class Gpt2Matcher : private FormMatcher {
                       const std::string& usual) {
     const Node& proj = Expect(branch, "FullyConnected", "the end of an attention");
     const NodeEntry joined = Dense(proj, theirs + "c_proj", usual + "proj_fc");
-    const Node& reshape = Expect(joined, "Reshape", "what a projection reads");
-    const Node& places = Expect(reshape.inputs[0], "transpose", "what is joined");
-    Require(places, "axes", params::Print(TShape{0, 2, 1, 3}));
-    const Node& heads =
-        Expect(places.inputs[0], "scaled_dot_product_attention", "what is transposed");
-    Require(heads, "is_causal", params::Print(true));
-    Require(heads, "mask", "none");
-    Require(heads, "scale", "None");
+    const Node& heads = HeadsJoinedIn(joined, true, "none");
     params::Parse(ParamOf(*heads.op, "dropout_p"), &form_.attention_dropout);
     for (int i = 0; i < 3; ++i) {
       if (heads.inputs[static_cast<size_t>(i)] != NodeEntry{heads.inputs[0].node, i})

@@ -2,7 +2,6 @@
 #include "app/inference/llama_form.h"
 
 #include <algorithm>
-#include <array>
 
 #include "app/inference/form_matcher.h"
 #include "app/inference/published_config.h"
@@ -22,18 +21,9 @@ class LlamaMatcher : private FormMatcher {
     RequireDense(output, false);
     const std::string own_output = Weight(output, 1);
     NodeEntry top = Normalized(output.inputs[0], "model.norm", "head_rms");
-    std::vector<std::array<NodeEntry, 2>> blocks;  // the sums of the mlp and of the attention
-    while (const std::optional<Sum> mlp = SumOf(top)) {
-      const std::optional<Sum> attention = SumOf(mlp->shortcut);
-      if (!attention)
-        throw Differs{DescribeNode(At(top)) + " does not follow the sum of an attention"};
-      blocks.push_back({top, mlp->shortcut});
-      top = attention->shortcut;
-    }
+    const auto blocks = BlocksBelow(&top, [&](const NodeEntry& end) { return SumOf(end); });
     form_.layers = std::ssize(blocks);
-    if (blocks.empty()) throw Differs{DescribeNode(At(top)) + " ends no block"};
-    std::ranges::reverse(blocks);
-    for (size_t i = 0; i < blocks.size(); ++i) Block(blocks[i][0], blocks[i][1], i);
+    for (size_t i = 0; i < blocks.size(); ++i) Block(blocks[i].mlp, blocks[i].attention, i);
     const Node& tokens = Expect(top, "Embedding", "what the first block reads");
     form_.vocabulary = Shape(tokens.inputs[1])[0];
     form_.width = Shape(tokens.inputs[1])[1];
@@ -108,14 +98,7 @@ class LlamaMatcher : private FormMatcher {
                       const std::string& usual) {
     const NodeEntry joined =
         Dense(branch, "the end of an attention", theirs + "o_proj", usual + "o");
-    const Node& reshape = Expect(joined, "Reshape", "what a projection reads");
-    const Node& places = Expect(reshape.inputs[0], "transpose", "what is joined");
-    Require(places, "axes", params::Print(TShape{0, 2, 1, 3}));
-    const Node& heads =
-        Expect(places.inputs[0], "scaled_dot_product_attention", "what is transposed");
-    Require(heads, "is_causal", params::Print(true));
-    Require(heads, "mask", "none");
-    Require(heads, "scale", "None");
+    const Node& heads = HeadsJoinedIn(joined, true, "none");
     Same(heads, "dropout_p", &dropout_);
     Same(heads, "sliding_window", &sliding_window_);
     const TShape &query = Shape(heads.inputs[0]), &key = Shape(heads.inputs[1]);
@@ -128,7 +111,8 @@ class LlamaMatcher : private FormMatcher {
       const char* const which = i == 0 ? "q" : i == 1 ? "k" : "v";
       NodeEntry entry = heads.inputs[i];
       if (i < 2) entry = Turned(entry);
-      const NodeEntry from = Split(entry, theirs + which + "_proj", usual + which + "_all");
+      const NodeEntry from = Dense(SplitIntoHeads(entry, form_.length), "what is split into heads",
+                                   theirs + which + "_proj", usual + which + "_all");
       if (read && *read != from)
         throw Differs{DescribeNode(heads) + " has query, key and value of different arrays"};
       read = from;
@@ -144,16 +128,6 @@ class LlamaMatcher : private FormMatcher {
     if (turned && *turned != form_.depth) Require(turn, "rotary_dim", "None");
     Same(turn, "base", &base_);
     return turn.inputs[0];
-  }
-  // What the product reads that is split into heads.
-  NodeEntry Split(const NodeEntry& entry, const std::string& theirs, const std::string& usual) {
-    const Node& by_head = Expect(entry, "transpose", "what an attention reads");
-    Require(by_head, "axes", params::Print(TShape{0, 2, 1, 3}));
-    const TShape& shape = Shape(entry);
-    RequireShape(by_head.inputs[0], {1, form_.length, shape[1], shape[3]});
-    const Node& by_place = Expect(by_head.inputs[0], "Reshape", "what is transposed");
-    RequireShape(by_place.inputs[0], {1, form_.length, shape[1] * shape[3]});
-    return Dense(by_place.inputs[0], "what is split into heads", theirs, usual);
   }
 
   LlamaForm form_;
