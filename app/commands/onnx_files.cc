@@ -184,6 +184,7 @@ std::string PreprocessingText(const Model& model) {
     if (transform.name == "normalize") continue;
     text += (text.empty() ? "" : ", ") + transform.name;
     for (const auto& [key, value] : transform.kwargs) text += format(" {}={}", key, value);
+    if (transform.name == "letterbox") text += " (the image at the upper left)";
   }
   const std::vector<InputInfo>& inputs = model.info.inputs;
   if (inputs.size() != 1 || inputs[0].shape.ndim() != 3) return text;

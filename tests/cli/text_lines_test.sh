@@ -89,6 +89,13 @@ says "1 text with a letter that the training data does not have ('x' of strange.
 says "1 text of more than 6 letters"
 prints "of 16 letters"
 
+# The file for other programs has the decoder in it.
+expect 0 export run lines.onnx
+says "fill=0 (the image at the upper left)"
+says "output: rows of the class of a letter and its probability"
+expect 0 import lines.onnx
+prints "RNN: "
+
 # --- batches of several widths
 expect 0 train numbers.yaml --out wide -q data.bucket_lengths='[40, 64]'
 expect 0 verify-resume numbers.yaml --steps 7 data.bucket_lengths='[40, 64]'

@@ -8,6 +8,7 @@
 #include "mxtrain/base/text.h"
 #include "mxtrain/onnx/internal/export_node.h"
 #include "mxtrain/onnx/internal/export_parts.h"
+#include "mxtrain/operator/zeros_if_missing.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -18,9 +19,9 @@ constexpr int64_t kBatches[] = {4, 8};
 const std::map<std::string_view, ExportFn>& ExportConverters() {
   static const std::map<std::string_view, ExportFn> converters = [] {
     std::map<std::string_view, ExportFn> all;
-    for (const auto& family :
-         {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(), ArrayExports(),
-          IndexExports(), SamplingExports(), BoxExports(), AnchorExports(), RotationExports()}) {
+    for (const auto& family : {LayerExports(), NormExports(), ElementwiseExports(), ShapeExports(),
+                               ArrayExports(), IndexExports(), SamplingExports(), BoxExports(),
+                               AnchorExports(), RotationExports(), RecurrentExports()}) {
       for (const ExportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;
@@ -69,10 +70,13 @@ class Exporter {
     Infer();
     ExpandComposites();
     ReserveNames();
+    const std::set<int> omitted = OmittedZeros();
     for (const mxtrain::Node& node : graph_.nodes) {
       std::vector<std::string>& names = names_.emplace_back();
       if (node.is_variable()) {
         names = {NameOfVariable(node)};
+      } else if (omitted.contains(static_cast<int>(names_.size()) - 1)) {
+        names = {""};
       } else {
         names = Convert(node);
       }
@@ -117,6 +121,23 @@ class Exporter {
     for (const mxtrain::Node& node : graph_.nodes) std::ranges::for_each(node.inputs, note);
     std::ranges::for_each(graph_.heads, note);
     return read;
+  }
+
+  // Zeros that stand for missing arguments, and that nothing else reads.
+  std::set<int> OmittedZeros() const {
+    std::set<int> zeros, read;
+    for (const mxtrain::Node& node : graph_.nodes) {
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const int from = node.inputs[i].node;
+        const mxtrain::Node& source = graph_.nodes[static_cast<size_t>(from)];
+        const bool is_zeros = !source.is_variable() && source.op->TypeString() == "_zeros";
+        const bool missing = is_zeros && IsZeroIfMissing(*node.op, static_cast<int>(i));
+        (missing ? zeros : read).insert(from);
+      }
+    }
+    for (const NodeEntry head : graph_.heads) read.insert(head.node);
+    std::erase_if(zeros, [&read](int node) { return read.contains(node); });
+    return zeros;
   }
 
   const OperatorRegistry& Operators() {
@@ -226,14 +247,17 @@ class Exporter {
       const auto id = static_cast<size_t>(entry.node), index = static_cast<size_t>(entry.index);
       const std::string& name = names_[id][index];
       const mxtrain::Node& from = graph_.nodes[id];
-      if (name.empty() && !from.is_variable()) {
+      const bool omitted = name.empty() && !from.is_variable() &&
+                           IsZeroIfMissing(*node.op, static_cast<int>(inputs.size()));
+      if (name.empty() && !from.is_variable() && !omitted) {
         Throw(ErrorKind::kConfig, "{} reads output '{}' of {}, which ONNX does not have",
               DescribeNode(node), from.op->ListOutputs()[index], DescribeNode(from));
       }
       inputs.push_back({name,
                         ShapeOf(entry),
                         types_[id][index],
-                        {specs_[0].shapes[id][index], specs_[1].shapes[id][index]}});
+                        {specs_[0].shapes[id][index], specs_[1].shapes[id][index]},
+                        omitted});
     }
     const size_t id = names_.size() - 1;
     const auto parts = parts_.find(id);

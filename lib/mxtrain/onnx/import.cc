@@ -20,7 +20,7 @@ const std::map<std::string_view, ImportFn>& ImportConverters() {
          {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(), ArrayImports(),
           IndexImports(), SamplingImports(), ResizeImports(), AttentionImports(), LossImports(),
           ProductImports(), QuantizedImports(), SequenceImports(), PoolImports(),
-          FunctionImports()}) {
+          FunctionImports(), RecurrentImports()}) {
       for (const ImportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

@@ -173,6 +173,11 @@ std::vector<float> ImportNode::Numbers(const std::string& attribute) const {
   return AttributeOr(Find(attribute), std::vector<float>(), *this, attribute, "a list of numbers");
 }
 
+std::vector<std::string> ImportNode::Words(const std::string& attribute) const {
+  return AttributeOr(Find(attribute), std::vector<std::string>(), *this, attribute,
+                     "a list of texts");
+}
+
 bool ImportNode::has(int input) const {
   return input < num_inputs() && !node_.inputs[static_cast<size_t>(input)].empty();
 }
@@ -350,9 +355,17 @@ std::string ImportNode::Variable(const std::string& file_name, const Tensor& ten
 }
 
 std::string ImportNode::OwnArray(const std::string& what, const Tensor& tensor) {
+  return NewArray(what, tensor, true);
+}
+
+std::string ImportNode::OwnParameter(const std::string& what, const Tensor& tensor) {
+  return NewArray(what, tensor, false);
+}
+
+std::string ImportNode::NewArray(const std::string& what, const Tensor& tensor, bool fixed) {
   const std::string name = state_.NewName(format("{}_{}", name_, what));
   const TShape shape = ShapeOf(tensor);
-  state_.net.variables.push_back({name, shape, true});
+  state_.net.variables.push_back({name, shape, fixed});
   state_.AddArray(name, Tensor::Floats(tensor.dims, tensor.ToFloats()));
   state_.shapes[name] = {shape, shape};
   return name;
@@ -475,6 +488,12 @@ std::string ImportNode::Add(const std::string& op, const std::vector<std::string
                             const Kwargs& params, std::vector<Argument> arguments) {
   const std::string name = format("{}_{}", name_, mxtrain::Lower(op));
   return AddLayer(op, name, inputs, params, std::move(arguments))[0];
+}
+
+std::vector<std::string> ImportNode::AddAll(const std::string& op,
+                                            const std::vector<std::string>& inputs,
+                                            const Kwargs& params) {
+  return AddLayer(op, format("{}_{}", name_, mxtrain::Lower(op)), inputs, params, {});
 }
 
 void ImportNode::Out(const std::string& op, const std::vector<std::string>& inputs,

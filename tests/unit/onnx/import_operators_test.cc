@@ -126,6 +126,218 @@ TEST_CASE_FIXTURE(Fixture, "Attention with shared heads, masks and windows") {
             wanted([&](int i, int j) { return mask[static_cast<size_t>(i * 5 + j)] != 0; }));
 }
 
+// One direction of a recurrent layer by ONNX's definitions, in double: the states h after each
+// step, [T][N][H].
+int64_t GatesOf(const std::string& op) {
+  return op == "LSTM" ? 4 : op == "GRU" ? 3 : 1;
+}
+struct RecurrentReference {
+  std::string op;
+  int steps, batch, inputs, hidden;
+  Values weight, recurrent, bias;  // of the direction: [gates H, I], [gates H, H], [2 gates H]
+  std::vector<int> lengths = {};
+  bool backward = false;
+
+  int gates() const { return static_cast<int>(GatesOf(op)); }
+  static double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+  // The step that is the t-th one of a sequence; -1: it has ended.
+  int StepAt(int t, int n) const {
+    const int length = lengths.empty() ? steps : lengths[static_cast<size_t>(n)];
+    return t >= length ? -1 : backward ? length - 1 - t : t;
+  }
+
+  // x: [T, N, I]; h and c: [N, H], which become the last ones. The result: [T, N, H].
+  Values Run(const Values& x, Values* h, Values* c) const {
+    Values all(static_cast<size_t>(steps * batch * hidden), 0.0);
+    for (int n = 0; n < batch; ++n) {
+      for (int t = 0; t < steps; ++t) {
+        const int step = StepAt(t, n);
+        if (step < 0) continue;
+        const Values before(h->begin() + n * hidden, h->begin() + (n + 1) * hidden);
+        const auto sum = [&](int row, bool of_state) {
+          double total = bias[static_cast<size_t>((of_state ? gates() * hidden : 0) + row)];
+          for (int k = 0; k < (of_state ? hidden : inputs); ++k)
+            total += of_state ? recurrent[static_cast<size_t>(row * hidden + k)] *
+                                    before[static_cast<size_t>(k)]
+                              : weight[static_cast<size_t>(row * inputs + k)] *
+                                    x[static_cast<size_t>((step * batch + n) * inputs + k)];
+          return total;
+        };
+        const auto both = [&](int gate, int unit) {
+          return sum(gate * hidden + unit, false) + sum(gate * hidden + unit, true);
+        };
+        for (int u = 0; u < hidden; ++u) {
+          double& state = (*h)[static_cast<size_t>(n * hidden + u)];
+          if (op == "RNN") {
+            state = std::tanh(both(0, u));
+          } else if (op == "GRU") {
+            const double z = Sigmoid(both(0, u)), r = Sigmoid(both(1, u)),
+                         candidate =
+                             std::tanh(sum(2 * hidden + u, false) + r * sum(2 * hidden + u, true));
+            state = (1 - z) * candidate + z * before[static_cast<size_t>(u)];
+          } else {
+            double& cell = (*c)[static_cast<size_t>(n * hidden + u)];
+            cell = Sigmoid(both(2, u)) * cell + Sigmoid(both(0, u)) * std::tanh(both(3, u));
+            state = Sigmoid(both(1, u)) * std::tanh(cell);
+          }
+          all[static_cast<size_t>((step * batch + n) * hidden + u)] = state;
+        }
+      }
+    }
+    return all;
+  }
+};
+
+Tensor FloatTensor(const std::vector<int64_t>& dims, const Values& values) {
+  return Tensor::Floats(dims, std::vector<float>(values.begin(), values.end()));
+}
+
+// With both directions, initial states and lengths in one net, and with what is usual left out in
+// another.
+TEST_CASE_FIXTURE(Fixture, "RNN, LSTM and GRU by their definitions") {
+  constexpr int kSteps = 5, kBatch = 3, kInputs = 2, kHidden = 4;
+  for (const std::string op : {"RNN", "LSTM", "GRU"}) {
+    for (const std::string direction : {"forward", "reverse", "bidirectional"}) {
+      for (const bool full : {false, true}) {
+        CAPTURE(op);
+        CAPTURE(direction);
+        CAPTURE(full);
+        const int directions = direction == "bidirectional" ? 2 : 1;
+        const int gates = static_cast<int>(GatesOf(op)), rows = gates * kHidden;
+        const Values weight = ValuesFor("W", directions * rows * kInputs),
+                     recurrent = ValuesFor("R", directions * rows * kHidden),
+                     bias = full ? ValuesFor("B", directions * 2 * rows)
+                                 : Values(static_cast<size_t>(directions * 2 * rows), 0.0);
+        const Values x = ValuesFor("x", kSteps * kBatch * kInputs),
+                     h = full ? ValuesFor("h", directions * kBatch * kHidden)
+                              : Values(static_cast<size_t>(directions * kBatch * kHidden), 0.0),
+                     c = full && op == "LSTM" ? ValuesFor("c", directions * kBatch * kHidden)
+                                              : Values(h.size(), 0.0);
+        const std::vector<int> lengths = {3, 5, 1};
+
+        onnx::Attributes attributes{{"hidden_size", int64_t{kHidden}}, {"direction", direction}};
+        if (op == "GRU") attributes["linear_before_reset"] = int64_t{1};
+        model.initializers = {{"W", FloatTensor({directions, rows, kInputs}, weight)},
+                              {"R", FloatTensor({directions, rows, kHidden}, recurrent)},
+                              {"B", FloatTensor({directions, 2 * rows}, bias)},
+                              {"lengths", Tensor::Ints({kBatch}, {3, 5, 1})}};
+        model.inputs = {Value("x", {kSteps, kBatch, kInputs})};
+        std::vector<std::string> inputs = {"x", "W", "R"};
+        std::vector<Values> fed = {x};
+        if (full) {
+          inputs.insert(inputs.end(), {"B", "lengths", "h"});
+          model.inputs.push_back(Value("h", {directions, kBatch, kHidden}));
+          fed.push_back(h);
+          if (op == "LSTM") {
+            inputs.push_back("c");
+            model.inputs.push_back(Value("c", {directions, kBatch, kHidden}));
+            fed.push_back(c);
+          }
+        }
+        model.nodes = {Node(op, inputs, "all", attributes)};
+        model.nodes[0].outputs = {"all", "last"};
+        model.outputs = {Value("all", {kSteps, directions, kBatch, kHidden}),
+                         Value("last", {directions, kBatch, kHidden})};
+        if (op == "LSTM") {
+          model.nodes[0].outputs.push_back("cell");
+          model.outputs.push_back(Value("cell", {directions, kBatch, kHidden}));
+        }
+        const std::vector<Values> outputs = AllOutputs(*this, fed);
+
+        Values all(static_cast<size_t>(kSteps * directions * kBatch * kHidden)), last, cells;
+        for (int d = 0; d < directions; ++d) {
+          const auto part = [d](const Values& values, int count) {
+            return Values(values.begin() + d * count, values.begin() + (d + 1) * count);
+          };
+          RecurrentReference one{op,
+                                 kSteps,
+                                 kBatch,
+                                 kInputs,
+                                 kHidden,
+                                 part(weight, rows * kInputs),
+                                 part(recurrent, rows * kHidden),
+                                 part(bias, 2 * rows),
+                                 full ? lengths : std::vector<int>(),
+                                 direction == "reverse" || d == 1};
+          Values state = part(h, kBatch * kHidden), cell = part(c, kBatch * kHidden);
+          const Values own = one.Run(x, &state, &cell);
+          for (int t = 0; t < kSteps; ++t)
+            std::copy_n(own.begin() + t * kBatch * kHidden, kBatch * kHidden,
+                        all.begin() + (t * directions + d) * kBatch * kHidden);
+          last.insert(last.end(), state.begin(), state.end());
+          cells.insert(cells.end(), cell.begin(), cell.end());
+        }
+        CheckNear(outputs[0], all);
+        CheckNear(outputs[1], last);
+        if (op == "LSTM") CheckNear(outputs[2], cells);
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "recurrent layers whose batch comes first") {
+  constexpr int kSteps = 4, kBatch = 2, kInputs = 3, kHidden = 2;
+  const Values weight = ValuesFor("W", kHidden * kInputs),
+               recurrent = ValuesFor("R", kHidden * kHidden),
+               x = ValuesFor("x", kSteps * kBatch * kInputs);
+  model.initializers = {{"W", FloatTensor({1, kHidden, kInputs}, weight)},
+                        {"R", FloatTensor({1, kHidden, kHidden}, recurrent)}};
+  model.inputs = {Value("x", {kBatch, kSteps, kInputs})};
+  model.outputs = {Value("y", {kBatch, kSteps, 1, kHidden})};
+  model.nodes = {Node("RNN", {"x", "W", "R"}, "y", {{"layout", int64_t{1}}})};
+  Values by_step(x.size()), state(kBatch * kHidden, 0.0), none(kBatch * kHidden, 0.0);
+  for (int n = 0; n < kBatch; ++n) {
+    for (int t = 0; t < kSteps; ++t)
+      std::copy_n(x.begin() + (n * kSteps + t) * kInputs, kInputs,
+                  by_step.begin() + (t * kBatch + n) * kInputs);
+  }
+  const RecurrentReference one{
+      "RNN", kSteps, kBatch, kInputs, kHidden, weight, recurrent, Values(2 * kHidden, 0.0), {}};
+  const Values own = one.Run(by_step, &state, &none);
+  Values wanted(own.size());
+  for (int n = 0; n < kBatch; ++n) {
+    for (int t = 0; t < kSteps; ++t)
+      std::copy_n(own.begin() + (t * kBatch + n) * kHidden, kHidden,
+                  wanted.begin() + (n * kSteps + t) * kHidden);
+  }
+  CheckNear(Output(*this, {x}), wanted);
+}
+
+TEST_CASE_FIXTURE(Fixture, "cells that are computed otherwise are refused") {
+  model.inputs = {Value("x", {-1, 4, 3})};
+  const auto message = [&](const std::string& op, onnx::Attributes attributes,
+                           const std::vector<std::string>& more = {}) {
+    const int64_t rows = 2 * GatesOf(op);
+    model.initializers = {{"W", Zeros({1, rows, 3})},
+                          {"R", Zeros({1, rows, 2})},
+                          {"P", FloatTensor({1, 6}, {1, 2, 3, 4, 5, 6})}};
+    std::vector<std::string> inputs = {"steps", "W", "R"};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    model.nodes = {Node("Transpose", {"x"}, "steps", {{"perm", std::vector<int64_t>{1, 0, 2}}}),
+                   Node(op, inputs, "y", std::move(attributes))};
+    return Message();
+  };
+  CHECK(message("LSTM", {{"clip", 3.0f}}) ==
+        "LSTM 'y_node' cannot be imported: clipped cells have no equivalent");
+  CHECK(
+      message("LSTM", {{"input_forget", int64_t{1}}}) ==
+      "LSTM 'y_node' cannot be imported: gates that are coupled (input_forget) have no equivalent");
+  CHECK(message("LSTM", {}, {"", "", "", "", "P"}) ==
+        "LSTM 'y_node' cannot be imported: peepholes have no equivalent");
+  CHECK(
+      message("LSTM", {{"activations", std::vector<std::string>{"HardSigmoid", "Tanh", "Tanh"}}}) ==
+      "LSTM 'y_node' cannot be imported: activations = hardsigmoid, tanh, tanh have no equivalent");
+  CHECK(message("GRU", {}) ==
+        "GRU 'y_node' cannot be imported: a reset gate before the product (linear_before_reset = "
+        "0) has "
+        "no equivalent; PyTorch and Keras export linear_before_reset = 1");
+  CHECK(message("RNN", {{"hidden_size", int64_t{3}}}) ==
+        "RNN 'y_node': hidden_size is 3, and R has 2 columns");
+  CHECK(message("RNN", {{"direction", std::string("sideways")}}) ==
+        "RNN 'y_node': there is no direction 'sideways'");
+}
+
 double Pixel(const Values& image, int width, int height, int x, int y) {
   const bool inside = x >= 0 && y >= 0 && x < width && y < height;
   return inside ? image[static_cast<size_t>(y * width + x)] : 0;

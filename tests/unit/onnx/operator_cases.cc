@@ -26,6 +26,17 @@ Case BesideRounded(const std::string& op) {
 }  // namespace
 
 std::vector<Case> LayerCases() {
+  // Layers that read the steps of a sequence, which come first.
+  const Step steps_first{"SwapAxis", {{"dim1", "0"}, {"dim2", "1"}}, {"x0"}};
+  const auto recurrent = [&](const std::string& mode, const std::string& layers, const Kwargs& more,
+                             const std::string& variant) -> Case {
+    Kwargs params{{"mode", mode}, {"state_size", "3"}, {"num_layers", layers}};
+    params.insert(params.end(), more.begin(), more.end());
+    return {"RNN " + variant, {{{4, 5}}}, {steps_first, {"RNN", params, {"SwapAxis"}}}};
+  };
+  // Scores of steps that say classes more than once, with blanks between some.
+  const Input said{{6, 3},
+                   {1, 3, 0.5, 1.2, 2, 0, 4, 0, 1, 0, 1, 3, 0.1, 0.2, 0.5, 0, 2, 1.5, 2, 1}};
   const Kwargs window{{"kernel", "(3, 2)"}, {"stride", "(2, 1)"}, {"pad", "(1, 0)"}};
   const auto with = [](Kwargs params, const Kwargs& more) {
     params.insert(params.end(), more.begin(), more.end());
@@ -133,6 +144,35 @@ std::vector<Case> LayerCases() {
       One("SequenceMask", {{"use_sequence_length", "True"}, {"axis", "1"}, {"value", "-2"}},
           {kImage, Numbers({}, {2, 9, 0})}, "of lengths"),
       One("SequenceReverse", {}, {kSequence}),
+      recurrent("rnn_relu", "1", {}, "with relu"),
+      recurrent("rnn_tanh", "2", {{"bidirectional", "True"}}, "with tanh"),
+      recurrent("lstm", "2", {{"bidirectional", "True"}, {"state_outputs", "True"}}, "of LSTM"),
+      recurrent("gru", "2", {{"state_outputs", "True"}}, "of GRU"),
+      {"RNN of lengths",
+       {{{4, 5}}, Numbers({}, {2, 4, 1}), {{2}}},
+       {steps_first,
+        {"expand_dims", {{"axis", "0"}}, {"x2"}},
+        {"RNN",
+         {{"mode", "rnn_tanh"},
+          {"state_size", "2"},
+          {"num_layers", "1"},
+          {"use_sequence_length", "True"}},
+         {"SwapAxis", "parameters", "expand_dims", "x1"}}}},
+      {"RNN from states",
+       {{{4, 5}}, {{3}}, {{3}}},
+       {steps_first,
+        {"expand_dims", {{"axis", "0"}}, {"x1"}},
+        {"stack", {{"num_args", "1"}, {"axis", "0"}}, {"x2"}},
+        {"RNN",
+         {{"mode", "lstm"}, {"state_size", "3"}, {"num_layers", "1"}},
+         {"SwapAxis", "parameters", "expand_dims", "stack"}}}},
+      {"ctc_greedy_decoder", {said}, {steps_first, {"ctc_greedy_decoder", {}, {"SwapAxis"}}}},
+      {"ctc_greedy_decoder of lengths",
+       {said, Numbers({}, {6, 2, 0})},
+       {steps_first,
+        {"ctc_greedy_decoder",
+         {{"use_data_lengths", "True"}, {"blank_label", "last"}},
+         {"SwapAxis", "x1"}}}},
       {"SequenceReverse of lengths",
        {kImage, Numbers({}, {2, 9, 3})},
        {{"SwapAxis", {{"dim1", "0"}, {"dim2", "1"}}, {"x0"}},

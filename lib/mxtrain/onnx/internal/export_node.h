@@ -41,6 +41,7 @@ class ExportNode {
     TShape shape;
     DType type = DType::kUnknown;
     std::array<TShape, 2> of_batches = {};  // the shape for two sizes of the batch; none: a part's
+    bool omitted = false;  // zeros that the operator takes for a missing argument; without a name
   };
   ExportNode(const mxtrain::Node& node, std::vector<Array> inputs, std::vector<TShape> outputs,
              ModelBuilder* builder);
@@ -50,6 +51,7 @@ class ExportNode {
   const std::string& name() const { return node_.name; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const std::string& in(int i) const;  // throws kConfig for a label
+  bool is_omitted(int i) const { return inputs_[static_cast<size_t>(i)].omitted; }
   const TShape& in_shape(int i) const { return inputs_[static_cast<size_t>(i)].shape; }
   DType in_type(int i) const { return inputs_[static_cast<size_t>(i)].type; }
   // Whether an axis is as long as the same one of another input, whatever the batch.
@@ -156,5 +158,6 @@ std::vector<ExportEntry> SamplingExports();     // export_sampling.cc
 std::vector<ExportEntry> BoxExports();          // export_boxes.cc
 std::vector<ExportEntry> AnchorExports();       // export_anchors.cc
 std::vector<ExportEntry> RotationExports();     // export_rotations.cc
+std::vector<ExportEntry> RecurrentExports();    // export_recurrent.cc
 
 }  // namespace mxtrain::onnx

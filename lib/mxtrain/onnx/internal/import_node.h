@@ -94,7 +94,8 @@ class ImportNode {
   std::string Word(const std::string& attribute, const std::string& otherwise) const;
   std::vector<int64_t> Ints(const std::string& attribute,
                             const std::vector<int64_t>& otherwise = {}) const;
-  std::vector<float> Numbers(const std::string& attribute) const;  // none: empty
+  std::vector<float> Numbers(const std::string& attribute) const;      // none: empty
+  std::vector<std::string> Words(const std::string& attribute) const;  // none: empty
   int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
   int num_outputs() const { return static_cast<int>(node_.outputs.size()); }
   bool has(int input) const;
@@ -126,6 +127,9 @@ class ImportNode {
   // A layer whose result other layers of this node read.
   std::string Add(const std::string& op, const std::vector<std::string>& inputs,
                   const Kwargs& params = {}, std::vector<Argument> arguments = {});
+  // All outputs of such a layer.
+  std::vector<std::string> AddAll(const std::string& op, const std::vector<std::string>& inputs,
+                                  const Kwargs& params);
   // The layer of the node's output.
   void Out(const std::string& op, const std::vector<std::string>& inputs, const Kwargs& params = {},
            std::vector<Argument> arguments = {}, int output = 0);
@@ -147,6 +151,8 @@ class ImportNode {
   std::string OneNumber(int i, int ndim);
   // An array of the import's own, such as a mask, which training leaves alone.
   std::string OwnArray(const std::string& what, const Tensor& tensor);
+  // One that is made of arrays of the file, and that training changes.
+  std::string OwnParameter(const std::string& what, const Tensor& tensor);
   // An input with axes of length 1 in front.
   std::string OfRank(int i, int ndim);
   // Gives a layer without bias one, and its output to this node.
@@ -173,6 +179,7 @@ class ImportNode {
   [[noreturn]] void ThrowFixed(const std::string& what) const;
   [[noreturn]] void ThrowRefusal(const std::string& reason) const;
   const Attribute* Find(const std::string& attribute) const;
+  std::string NewArray(const std::string& what, const Tensor& tensor, bool fixed);
   // The part of a constant that is repeated for every example, as often as the batch is long.
   std::string OverBatch(int i, int ndim);
   // A Variable with these elements, one for each array of the file and rank.
@@ -212,6 +219,7 @@ std::vector<ImportEntry> QuantizedImports();    // import_quantized.cc
 std::vector<ImportEntry> SequenceImports();     // import_sequences.cc
 std::vector<ImportEntry> PoolImports();         // import_pools.cc
 std::vector<ImportEntry> FunctionImports();     // import_functions.cc
+std::vector<ImportEntry> RecurrentImports();    // import_recurrent.cc
 
 // The outputs of a node whose inputs are known (null: omitted), computed by the layers that
 // `convert` makes of it; nothing for one without equivalent. Integers above 2^24 and layers that

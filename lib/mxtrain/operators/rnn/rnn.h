@@ -28,8 +28,8 @@
 #include <optional>
 
 #include "mxtrain/operator/property.h"
+#include "mxtrain/operator/rnn_geometry.h"
 #include "mxtrain/operator/zeros_if_missing.h"
-#include "mxtrain/operators/rnn/rnn_geometry.h"
 
 namespace mxtrain::rnn {
 

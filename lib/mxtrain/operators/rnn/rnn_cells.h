@@ -3,8 +3,8 @@
 // The cells of an RNN, element by element: what one hidden unit of one sequence does in one step.
 // Every kernel computes with these functions. C, the type in which it computes, is float or double.
 #include "mxtrain/operator/number_reader.h"
+#include "mxtrain/operator/rnn_geometry.h"
 #include "mxtrain/operator/vector_math.h"
-#include "mxtrain/operators/rnn/rnn_geometry.h"
 
 namespace mxtrain::rnn {
 

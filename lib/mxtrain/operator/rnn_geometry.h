@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The extents of an RNN, and where the arrays of its layers are in `parameters`.
+// The extents of the operator RNN, and where the arrays of its layers are in `parameters`. For the
+// operator, and for what takes these arrays apart, such as ONNX.
 #include <cstdint>
 
 #include "mxtrain/base/macros.h"
