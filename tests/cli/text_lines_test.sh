@@ -94,7 +94,7 @@ expect 0 export run lines.onnx
 says "fill=0 (the image at the upper left)"
 says "output: rows of the class of a letter and its probability"
 expect 0 import lines.onnx
-prints "RNN: "
+prints "RNN:"
 
 # --- batches of several widths
 expect 0 train numbers.yaml --out wide -q data.bucket_lengths='[40, 64]'
