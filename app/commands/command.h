@@ -39,6 +39,7 @@ class Command {
 // CONFIG [key=value ...] -c FILE: arguments of most commands.
 struct ConfigArguments : session::ConfigFiles {
   void Declare(Arguments& arguments, bool required = true);
+  std::vector<std::string> Files() const;  // of the configuration, as they were given
 };
 // --place of commands that bind a net; may be repeated.
 void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places);

@@ -59,6 +59,12 @@ void ConfigArguments::Declare(Arguments& arguments, bool required) {
       .Repeats();
 }
 
+std::vector<std::string> ConfigArguments::Files() const {
+  std::vector<std::string> files = {file};
+  files.insert(files.end(), more_files.begin(), more_files.end());
+  return files;
+}
+
 void DeclarePlaces(Arguments& arguments, std::vector<std::string>* places) {
   arguments
       .Option("--place", places,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain diff RUN RUN: configuration, data, environment and metrics of two runs, side by side.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -9,6 +10,7 @@
 #include "app/commands/command_list.h"
 #include "app/config/differences.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/report/plot/chart.h"
 #include "app/report/run_summary.h"
 #include "mxtrain/base/error.h"
@@ -84,6 +86,7 @@ class Diff final : public Command {
     arguments.Flag("--all", &all_, "also show equal values");
     arguments.Option("--plot", &plot_, "draw the curves of both runs into this file (.svg, .png)")
         .Takes("FILE");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing files");
     arguments.Examples(
         "  mxtrain diff runs/lenet-0001 runs/lenet-0002\n  mxtrain diff runs/lenet-0001 "
         "runs/latest --plot curves.png");
@@ -91,6 +94,7 @@ class Diff final : public Command {
 
   int Run(const CommonFlags& flags, console::Console&) override {
     left_ = FollowLink(left_), right_ = FollowLink(right_);
+    report::RequireFree(std::array{plot_}, std::array{left_, right_}, overwrite_);
     const RunSummary left = report::ReadRun(left_), right = report::ReadRun(right_);
     const std::pair<const char*, std::vector<Difference>> parts[] = {
         {"configuration", Compare(ConfigOf(left), ConfigOf(right), all_)},
@@ -157,7 +161,7 @@ class Diff final : public Command {
   }
 
   std::string left_, right_, plot_;
-  bool all_ = false;
+  bool all_ = false, overwrite_ = false;
 };
 
 }  // namespace

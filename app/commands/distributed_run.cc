@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "app/commands/exit_codes.h"
+#include "app/config/differences.h"
+#include "app/report/list_item.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 
@@ -26,6 +28,20 @@ void EndAfter(double seconds) {
     std::cout.flush();
     std::_Exit(static_cast<int>(kRankLost));
   }).detach();
+}
+
+// ": train.optimizer.lr is 0.1 instead of 0.05", of a rank and the first.
+std::string KeysThatDiffer(const std::string& first, const std::string& other) {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> texts;
+  for (const config::Difference& d : config::Compare(config::FlattenText("rank 0", first),
+                                                     config::FlattenText("the rank", other))) {
+    const auto text = [](const std::string& value) {
+      return value.empty() ? std::string("not set") : report::ListItem(value);
+    };
+    texts.push_back(format("{} is {} instead of {}", d.name, text(d.right), text(d.left)));
+  }
+  return texts.empty() ? "" : ": " + FirstOf(texts, kMost);
 }
 
 }  // namespace
@@ -105,19 +121,28 @@ void DistributedRun::TellFailure(int exit_code) noexcept {
   group_.reset();
 }
 
-void DistributedRun::RequireEqual(const std::vector<std::pair<std::string, std::string>>& values) {
+void DistributedRun::RequireEqual(const NamedTexts& values) {
+  for (const auto& [what, value] : values)
+    RequireEqualText(what, value, [](const std::string&, const std::string&) { return ""; });
+}
+
+void DistributedRun::RequireEqualConfig(const std::string& config) {
+  RequireEqualText("configuration", config, KeysThatDiffer);
+}
+
+void DistributedRun::RequireEqualText(
+    const std::string& what, const std::string& value,
+    const std::function<std::string(const std::string&, const std::string&)>& difference) {
   if (!group_) return;
-  for (const auto& [what, value] : values) {
-    const std::vector<std::string> all = group_->GatherText(value);
-    for (size_t r = 1; r < all.size(); ++r) {
-      if (all[r] == all[0]) continue;
-      AgreeToEnd();
-      throw SharedError(
-          ErrorKind::kConfig,
-          format("rank {} has another {} than rank 0; all processes need the same, and a file "
-                 "system that they share",
-                 r, what));
-    }
+  const std::vector<std::string> all = group_->GatherText(value);
+  for (size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    AgreeToEnd();
+    throw SharedError(
+        ErrorKind::kConfig,
+        format("rank {} has another {} than rank 0{}; all processes need the same, and a file "
+               "system that they share",
+               r, what, difference(all[0], all[r])));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "app/commands/command.h"
 #include "app/config/config.h"
@@ -13,6 +15,9 @@
 #include "mxtrain/device/process_group.h"
 
 namespace mxtrain::commands {
+
+// Values by what they are.
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
 // An error that all ranks have alike: the first one says it.
 class SharedError : public Error {
@@ -35,8 +40,10 @@ class DistributedRun {
   void Join(const config::KVStoreConfig& kvstore);
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }  // null: one process
   // Throws SharedError (kConfig) if a rank's value differs from the first one's, naming it, and all
-  // have agreed to end. Values by what they are: "configuration".
-  void RequireEqual(const std::vector<std::pair<std::string, std::string>>& values);
+  // have agreed to end. Values by what they are: "training data".
+  void RequireEqual(const NamedTexts& values);
+  // The same for a resolved configuration (YAML); the error names the keys that differ.
+  void RequireEqualConfig(const std::string& config);
   // Work of each rank between two collectives that may fail. If it fails on any, all have
   // agreed to end, and those on which it did not throw SharedError.
   void Together(const std::function<void()>& work);
@@ -51,6 +58,10 @@ class DistributedRun {
 
  private:
   void Open(ProcessGroup::Options options);
+  // `difference`: of the first rank's value and another one's, to follow in the error; "" for none.
+  void RequireEqualText(
+      const std::string& what, const std::string& value,
+      const std::function<std::string(const std::string&, const std::string&)>& difference);
   void TellFailure(int exit_code) noexcept;
 
   std::atomic<bool>* const leaving_;

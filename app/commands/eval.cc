@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain eval MODEL [DATA]
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <span>
 
 #include "app/commands/command_list.h"
 #include "app/commands/model_facts.h"
@@ -74,10 +76,14 @@ class Eval final : public Command {
         .NotNegative()
         .ShowsDefault();
     arguments
-        .Option("--output", &output_,
-                "write tables (CSV, JSON) and figures into this folder; default: RUN/eval if the "
-                "model is a run folder")
+        .Option(
+            "--output", &output_,
+            "write tables (CSV, JSON) and figures into this folder, which must be new or empty; "
+            "default: RUN/eval if the model is a run folder, in place of the run's last "
+            "evaluation")
         .Takes("DIR");
+    arguments.Flag("--overwrite", &overwrite_,
+                   "replace an existing file of --predictions, and files in --output");
     arguments
         .Option("overrides", &overrides_,
                 "overrides if DATA is a configuration: data.val.path=photos/test")
@@ -100,9 +106,9 @@ class Eval final : public Command {
     if (tiles_.given() && !arrays.empty())
       Throw(ErrorKind::kUsage, "--tile reads parts of images; the inputs are arrays");
     std::vector<std::string> read = inference::FilesOf(model_);
-    read.push_back(data_);
+    read.insert(read.end(), {data_, facts_.labels()});
     std::ranges::move(arrays.Files(), std::back_inserter(read));
-    report::RequireNotRead(predictions_, read);
+    RequireFree(read);
     const std::map<std::string, Context> places = session::ParsePlaces(places_);
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
@@ -115,6 +121,9 @@ class Eval final : public Command {
     int64_t images = 0;  // or what the examples are
     if (arrays.empty()) {
       source = Open(flags, model, spec, console);
+      // The model or a configuration may have named them.
+      read.insert(read.end(), data_files_.begin(), data_files_.end());
+      RequireFree(read);
       for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
@@ -272,6 +281,11 @@ class Eval final : public Command {
     return array_names_.empty() ? 1 : std::clamp<int64_t>(source.size(), 1, kUsual);
   }
 
+  void RequireFree(std::span<const std::string> read) const {
+    report::RequireFree(std::array{predictions_}, read, overwrite_);
+    report::RequireFreeFolder(output_, read, overwrite_);
+  }
+
   static bool IsConfiguration(const std::string& data) {
     const std::string ending = fs::path(data).extension().string();
     return ending == ".yaml" || ending == ".yml";
@@ -335,6 +349,7 @@ class Eval final : public Command {
                                          console::Console& console) {
     if (data_.empty()) {
       root_ = io::RootOf(spec.source_params);
+      data_files_ = io::FilesNamedBy(spec.source_params);
       if (!spec.NamesData())
         Throw(ErrorKind::kUsage, "{} does not name any data; give it: mxtrain eval MODEL DATA",
               model.file);
@@ -350,7 +365,9 @@ class Eval final : public Command {
                                console.log());
       session.KeepFindings(model.info.pipeline);
       std::shared_ptr<const io::Source> source = session.EvaluationSource();
-      root_ = session.RootOf(session.OpenSource(true) != nullptr);
+      const bool validation = session.OpenSource(true) != nullptr;
+      root_ = session.RootOf(validation);
+      data_files_ = session.FilesOf(validation);
       return source;
     }
     root_ = io::RootOf({{"path", data_}});
@@ -533,12 +550,13 @@ class Eval final : public Command {
 
   ModelFacts facts_;
   TileFlags tiles_;
-  std::string root_;  // the folder that the files of the data lie in
+  std::string root_;                     // the folder that the files of the data lie in
+  std::vector<std::string> data_files_;  // that are named as the data by a model or configuration
   std::string model_, data_, format_ = "table", predictions_, output_;
   std::vector<std::string> metrics_, overrides_, places_, array_names_;
   int64_t batch_ = 0;
   int worst_ = 20;
-  bool skip_bad_ = false;
+  bool skip_bad_ = false, overwrite_ = false;
 };
 
 }  // namespace

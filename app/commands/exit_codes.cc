@@ -80,10 +80,10 @@ constexpr ExitCode kExitCodes[] = {
     {CodeOf(ErrorKind::kFileSystem), "file system", "a file or folder could not be read or written",
      "a full disk, also when stdout is a file\n"
      "a folder without write permission\n"
-     "a run folder that already holds a run",
+     "a run folder that already holds a run, or a file that exists already",
      "Earlier checkpoints are intact: each is written to a temporary file and then renamed. Free "
      "some space, or choose another folder "
-     "with --out, and continue with --resume. --overwrite replaces a run."},
+     "with --out, and continue with --resume. --overwrite replaces a run, or a file."},
     {CodeOf(ErrorKind::kCheckFailed), "check failed", "a requested check did not pass",
      "`mxtrain check` found problems in the data; if training cannot start, it exits with 3, 4, 7 "
      "or 8, as `mxtrain train` would\n"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain export MODEL OUTPUT
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <optional>
+#include <span>
 
 #include "app/commands/command_list.h"
 #include "app/commands/model_facts.h"
@@ -44,6 +46,7 @@ class Export final : public Command {
             "and arrays in MXNet's format")
         .Required()
         .Takes("OUTPUT");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing files");
     arguments
         .Option("--names", &names_,
                 "of a .safetensors file: `own` names of the net, or those of `huggingface`, with a "
@@ -78,9 +81,12 @@ class Export final : public Command {
     if (!names_.empty() && !safetensors)
       Throw(ErrorKind::kUsage, "--names is for FILE.safetensors, not for {}", output_);
     onnx_.Check(onnx);
-    const bool prefix = !safetensors && !onnx;
-    for (const std::string& file : prefix ? inference::FilesOf(output_) : std::vector{output_})
-      report::RequireNotRead(file, inference::FilesOf(model_));
+    const std::vector<std::string> read = inference::FilesOf(model_);
+    report::RequireFree(
+        safetensors || onnx || gguf
+            ? std::vector{output_}
+            : std::vector{Prefix() + "-symbol.json", ReferenceParamsFile(output_), LabelsFile()},
+        read, overwrite_);
     auto [runtime, model, only_batch, unread] =
         inference::OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console.log());
     const int64_t batch = std::max<int64_t>(only_batch, 1);
@@ -102,7 +108,7 @@ class Export final : public Command {
       WriteFileAtomically(output_, bytes);
       files = {output_};
     } else if (safetensors) {
-      files = WriteSafetensors(model, folder, tokenizer);
+      files = WriteSafetensors(model, folder, tokenizer, read);
     } else if (gguf) {
       inference::GgufOf(model, tokenizer, ParseDType(type_)).Write(output_);
       files = {output_};
@@ -124,7 +130,8 @@ class Export final : public Command {
  private:
   // The files written.
   std::vector<std::string> WriteSafetensors(const Model& model, const std::string& folder,
-                                            const std::string& tokenizer) const {
+                                            const std::string& tokenizer,
+                                            std::span<const std::string> read) const {
     std::optional<TheirForm> form;
     if (names_ != "own") form = TheirFormOf(model);
     std::vector<std::string> files = {output_};
@@ -133,7 +140,7 @@ class Export final : public Command {
     if (form) {
       arrays = inference::RenamedArrays(form->arrays, model);
       files.push_back((std::filesystem::path(folder) / "config.json").string());
-      RequireReplaceable(files[1]);
+      RequireFreeConfig(files[1], read);
       std::optional<text::TokenId> end;
       if (!tokenizer.empty())
         end = io::SeparatorOf(*text::TokenizerFromText(tokenizer, model.file));
@@ -179,9 +186,11 @@ class Export final : public Command {
     return form;
   }
 
-  // The name config.json is not the user's choice, so no file but an earlier export is replaced.
-  static void RequireReplaceable(const std::string& path) {
+  // The name config.json is not the user's choice, so with --overwrite, too, no file but an earlier
+  // export is replaced.
+  void RequireFreeConfig(const std::string& path, std::span<const std::string> read) const {
     constexpr size_t kMostBytes = size_t{1} << 20;
+    report::RequireFree(std::array{path}, read, overwrite_);
     if (!std::filesystem::exists(path)) return;
     const Expected<FileJson, Refusal> old = ReadJson<FileJson>(ReadFile(path, kMostBytes));
     const FileJson type =
@@ -209,10 +218,11 @@ class Export final : public Command {
     for (const std::string& name : model.info.class_names)
       text +=
           (name.find_first_of("\r\n") == std::string::npos ? name : report::Printable(name)) + "\n";
-    const std::string path = output_.substr(0, output_.rfind('@')) + "-labels.txt";
-    WriteFileAtomically(path, text);
-    return path;
+    WriteFileAtomically(LabelsFile(), text);
+    return LabelsFile();
   }
+  std::string LabelsFile() const { return Prefix() + "-labels.txt"; }
+  std::string Prefix() const { return output_.substr(0, output_.rfind('@')); }  // of PREFIX@N
 
   // The files tell this program how to prepare inputs; users of other programs must be told.
   std::string HowToUse(const Model& model, int64_t batch) const {
@@ -229,6 +239,7 @@ class Export final : public Command {
   std::string model_, output_, names_, type_ = "float32";
   std::vector<std::string> inputs_;
   OnnxExport onnx_;
+  bool overwrite_ = false;
 };
 
 }  // namespace

@@ -2,9 +2,11 @@
 // mxtrain help [TOPIC]: explains exit codes, commands, configuration keys, nets and data files;
 // writes man pages.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "app/commands/command_list.h"
@@ -14,6 +16,7 @@
 #include "app/commands/ops.h"
 #include "app/config/key_help.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/report/text_width.h"
 #include "app/session/open_runtime.h"
 #include "mxtrain/base/error.h"
@@ -58,6 +61,7 @@ class Help final : public Command {
         .Option("--man-dir", &man_dir_,
                 "write the man pages of the program and all commands into this folder")
         .Takes("DIR");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing man pages in --man-dir");
     arguments.Examples(
         "  mxtrain help\n  mxtrain help 3\n  mxtrain help train.optimizer\n  mxtrain help net\n  "
         "mxtrain help memory\n  mxtrain help --man train | man -l -");
@@ -175,18 +179,20 @@ class Help final : public Command {
   }
 
   void WriteManPages() const {
-    namespace fs = std::filesystem;
+    const auto file = [this](const std::string& name) {
+      return (std::filesystem::path(man_dir_) / (name + ".1")).string();
+    };
+    std::map<std::string, std::string> pages = {{file("mxtrain"), ""}};  // the command of each file
+    for (const CommandInfo& command : line_.commands())
+      pages.emplace(file("mxtrain-" + command.name), command.name);
+    for (const auto& [path, command] : pages) report::RequireFree(std::array{path}, {}, overwrite_);
     MakeFolders(man_dir_);
-    WriteFileAtomically((fs::path(man_dir_) / "mxtrain.1").string(), ManPage(line_, ""));
-    for (const CommandInfo& command : line_.commands()) {
-      WriteFileAtomically((fs::path(man_dir_) / format("mxtrain-{}.1", command.name)).string(),
-                          ManPage(line_, command.name));
-    }
+    for (const auto& [path, command] : pages) WriteFileAtomically(path, ManPage(line_, command));
   }
 
   const CommandLine& line_;
   std::string topic_, man_dir_;
-  bool man_ = false;
+  bool man_ = false, overwrite_ = false;
 };
 
 }  // namespace

@@ -49,8 +49,7 @@ class Import final : public Command {
       Throw(ErrorKind::kUsage, "--weights {}: the name must end in {}", weights_, kWeightsEnding);
     if (flags.json && !output_.empty())
       Throw(ErrorKind::kUsage, "--output takes the configuration, and --json prints none");
-    for (const std::string& path : {weights_, output_})
-      report::RequireFree(path, std::array{file_}, overwrite_);
+    report::RequireFree(std::array{weights_, output_}, std::array{file_}, overwrite_);
     const auto runtime = session::MakeRuntime(
         flags, 0, session::MakeRegistry(flags.plugins, DeviceType::kCPU), console.log());
     const onnx::ImportedNet net = Read(runtime->operators());

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -110,6 +111,7 @@ class Infer final : public Command {
                 "the free memory")
         .Positive();
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if images could not be read");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing files");
     DeclarePlaces(arguments, &places_);
     facts_.Declare(arguments);
     arguments.Examples(
@@ -128,7 +130,10 @@ class Infer final : public Command {
     of_arrays_ = !arrays.empty();
     CheckFlags();
     if (!of_arrays_) inference::CheckOrder(model_, inputs_[0], "infer");
-    CheckWritten(arrays.Files());
+    const std::vector<std::string> read = ReadFiles(arrays.Files());
+    // Several outputs or heads get files of their own, whose names the model tells.
+    if (format_ != "yolo" && !WritesOutputs())
+      report::RequireFree(std::array{output_}, read, overwrite_);
     if (tiles_.given()) CheckTiles();
     std::map<std::string, Context> places = session::ParsePlaces(places_);
     const bool labels = format_ == "coco" || format_ == "yolo";
@@ -196,10 +201,13 @@ class Infer final : public Command {
     std::string shown = output_ + " holds it as it is";
     inference::ModelRun* const running = run ? &*run : nullptr;
     if (WritesOutputs()) {
+      report::RequireFree(inference::OutputFiles::PathsOf(output_, model.symbol.ListOutputs()),
+                          read, overwrite_);
       Outputs(model, names, running, &check, console);
     } else if (output_layer_.empty()) {
       const std::vector<inference::PredictedHead> heads = inference::PredictedHeadsOf(
           model, spec, least_batch_, {top_k_, threshold_}, console.logger());
+      RequireFreeScores(heads, read);
       Predictions(spec, heads, names, running, &check, console);
       shown = HowShown(heads);
     } else {
@@ -239,11 +247,22 @@ class Infer final : public Command {
     return of_arrays_ && output_layer_.empty() && output_.ends_with(".npy");
   }
 
-  void CheckWritten(const std::vector<std::string>& arrays) const {
+  std::vector<std::string> ReadFiles(const std::vector<std::string>& arrays) const {
     std::vector<std::string> read = inference::FilesOf(model_);
     read.insert(read.end(), inputs_.begin(), inputs_.end());
     read.insert(read.end(), arrays.begin(), arrays.end());
-    for (const std::string& file : {output_, probabilities_}) report::RequireNotRead(file, read);
+    read.push_back(facts_.labels());
+    return read;
+  }
+
+  void RequireFreeScores(const std::vector<inference::PredictedHead>& heads,
+                         const std::vector<std::string>& read) const {
+    if (probabilities_.empty()) return;
+    std::vector<std::string> written = inference::ScoreFilesOf(probabilities_, heads);
+    report::RequireFree(written, read, overwrite_);
+    if (format_ == "yolo") return;
+    written.push_back(output_);  // once more: it may be one of them
+    report::RequireFree(written, read, overwrite_);
   }
 
   void CheckFlags() const {
@@ -620,7 +639,7 @@ class Infer final : public Command {
   int64_t batch_ = 0;        // 0: not said
   int64_t least_batch_ = 1;  // that the net can be for; shapes of outputs are asked for it
   std::optional<double> min_score_, threshold_;
-  bool skip_bad_ = false, of_arrays_ = false;
+  bool skip_bad_ = false, of_arrays_ = false, overwrite_ = false;
 };
 
 }  // namespace

@@ -111,7 +111,7 @@ class Init final : public Command {
     CheckFlags();
     const std::unique_ptr<tasks::Recipe> recipe = Look(console);
     // Before a download.
-    report::RequireFree(output_, std::array{folder_, weights_}, overwrite_);
+    report::RequireFree(std::array{output_}, std::array{folder_, weights_}, overwrite_);
     std::optional<ZooNet> net;
     WeightsChoice weights;
     if (!net_.empty()) {

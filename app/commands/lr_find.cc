@@ -3,12 +3,14 @@
 // Training Neural Networks", section 3.3): the rate rises step by step until the loss diverges; the
 // rate at which the loss fell fastest is a good initial rate.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 
 #include "app/commands/command_list.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/report/plot/chart.h"
 #include "app/session/session.h"
 #include "mxtrain/base/error.h"
@@ -95,8 +97,10 @@ class LrFind final : public Command {
         .ShowsDefault();
     arguments
         .Option("--out", &out_,
-                "folder for lr_find.csv, lr_find.svg and lr_find.png; default: runs/NAME-lr-find")
+                "folder for lr_find.csv, lr_find.svg and lr_find.png; default: runs/NAME-lr-find, "
+                "where they replace those of an earlier test")
         .Takes("DIR");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing files in --out");
     arguments.Examples(
         "  mxtrain lr-find configs/mnist/lenet.yaml\n  mxtrain lr-find config.yaml --to 1 --steps "
         "300 --json");
@@ -104,6 +108,10 @@ class LrFind final : public Command {
 
   int Run(const CommonFlags& flags, console::Console& console) override {
     CatchSignals();
+    if (!out_.empty()) {
+      report::RequireFree(std::array{TableFile(), CurvesFile() + ".svg", CurvesFile() + ".png"},
+                          config_.Files(), overwrite_);
+    }
     session::Session session(config_, flags, console.log());
     session.BuildNet();
     auto train = session.TrainIter();
@@ -212,7 +220,7 @@ class LrFind final : public Command {
       each.points.push_back({points[i].rate, points[i].loss});
       smooth.points.push_back({points[i].rate, points[i].smooth});
     }
-    WriteFileAtomically(out_ + "/lr_find.csv", table);
+    WriteFileAtomically(TableFile(), table);
     plot::Chart chart;
     chart.title = format("{}: loss while the learning rate rises", name);
     chart.x = {.label = "learning rate", .log = true};
@@ -220,13 +228,16 @@ class LrFind final : public Command {
     chart.series = {each, smooth};
     if (suggestion)
       chart.marks = {{*suggestion, "suggestion " + report::FormatNumber(*suggestion)}};
-    plot::Save(plot::Draw(chart), out_ + "/lr_find");
+    plot::Save(plot::Draw(chart), CurvesFile());
   }
+  std::string TableFile() const { return out_ + "/lr_find.csv"; }
+  std::string CurvesFile() const { return out_ + "/lr_find"; }  // without its endings
 
   ConfigArguments config_;
   double from_ = 0, to_ = 0;
   int64_t steps_ = 200;
   std::string out_;
+  bool overwrite_ = false;
 };
 
 }  // namespace

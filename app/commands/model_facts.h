@@ -16,6 +16,7 @@ class ModelFacts {
  public:
   void Declare(Arguments& arguments);  // --input, --labels, --size, --mean, --std
   const std::vector<std::string>& inputs() const { return inputs_; }
+  const std::string& labels() const { return labels_; }  // the file; "" for none
   // The values of --input that are NAME=FILE.npy, once; the others remain in `inputs`. Throws as
   // InputArrays::Take, and kUsage for flags that prepare images.
   inference::InputArrays TakeArrays();

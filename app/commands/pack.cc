@@ -185,10 +185,9 @@ class Pack final : public Command {
   std::string ClassesFile() const { return io::BesideRecords(output_, ".classes"); }
 
   void RequireFree() const {
-    for (const std::string& file : {output_, io::BesideRecords(output_, ".idx"), ListFile(),
-                                    io::SumsOfRecords(output_), ClassesFile()}) {
-      report::RequireFree(file, std::array{data_, classes_}, overwrite_);
-    }
+    report::RequireFree(std::array{output_, io::BesideRecords(output_, ".idx"), ListFile(),
+                                   io::SumsOfRecords(output_), ClassesFile()},
+                        std::array{data_, classes_}, overwrite_);
   }
 
   int Write(const CommonFlags& flags, console::Console& console) const {

@@ -2,6 +2,7 @@
 // mxtrain plan CONFIG: layers, parameters, work, exact memory.
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -16,6 +17,7 @@
 #include "app/commands/net_plot.h"
 #include "app/commands/plan_plot.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/report/text_table.h"
 #include "app/report/text_width.h"
 #include "app/session/batch_fit.h"
@@ -54,6 +56,7 @@ class Plan final : public Command {
                 "draw the net into this file (.svg, .png): layers top to bottom, with shapes and "
                 "parameters")
         .Takes("FILE");
+    arguments.Flag("--overwrite", &overwrite_, "replace existing files");
     arguments.Flag("--time", &time_,
                    "time a few training steps and estimate the time of an epoch and of the run");
     arguments
@@ -79,6 +82,7 @@ class Plan final : public Command {
 
   int Run(const CommonFlags& flags, console::Console& console) override {
     session::DeviceOf(flags);  // refuses several
+    report::RequireFree(std::array{plot_, plot_net_}, config_.Files(), overwrite_);
     kvstore_.AddTo(&config_);
     session::Session session(config_, flags, console.log());
     session.BuildNet();
@@ -592,7 +596,7 @@ class Plan final : public Command {
   }
 
   ConfigArguments config_;
-  bool kernels_ = false, time_ = false;
+  bool kernels_ = false, time_ = false, overwrite_ = false;
   std::string plot_, plot_net_, memory_;
   int ranks_ = 0;  // 0: not asked
   KVStoreFlag kvstore_;

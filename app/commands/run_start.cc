@@ -83,9 +83,25 @@ std::string Environment(session::Session& session) {
   return text;
 }
 
+// By its position and all of its arrays.
+std::string IdentityOf(const Checkpoint& checkpoint) {
+  const TrainState& s = checkpoint.state;
+  std::string text =
+      format("{} {} {} {} {} {} {} {} {}\n{}\n{}\n", s.step, s.epoch, s.step_in_epoch,
+             s.first_epoch, s.first_step, s.unfrozen_step, s.random_step, s.random_calls, s.seed,
+             s.schedule_state, s.early_stop_state);
+  for (const auto* arrays : {&checkpoint.args, &checkpoint.auxs, &checkpoint.optimizer,
+                             &checkpoint.averages, &checkpoint.residuals, &checkpoint.carried}) {
+    std::vector<std::string> names;
+    for (const auto& [name, array] : *arrays) names.push_back(name);
+    text += BaseChecksum(*arrays, names) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
-void RunFlags::Check(bool dry_run) const {
+void RunFlags::Check(bool dry_run, bool profile) const {
   const auto refuse = [](bool wrong, const char* text) {
     if (wrong) Throw(ErrorKind::kUsage, "{}", text);
   };
@@ -96,13 +112,25 @@ void RunFlags::Check(bool dry_run) const {
          "--dry-run starts a new run; remove --resume, --resume-from and --extend");
   refuse(or_begin && !resume && !(extend && resume_from.empty()),
          "--or-begin needs --resume or --extend");
-  refuse(overwrite && out.empty(), "--overwrite needs --out DIR, the folder to replace");
+  refuse(overwrite && out.empty() && !profile,
+         "--overwrite needs --out DIR, the folder to replace, or --profile FILE");
   refuse(overwrite && (resume || (extend && resume_from.empty())),
          "--overwrite starts a new run, --resume and --extend continue one; give one of them");
   if (const char* why = config::WhyNoRunName(name))
     Throw(ErrorKind::kUsage, "--name: invalid run name: {}", why);
   refuse(!name.empty() && !out.empty(),
          "--out is the run folder itself, --name names a new one in runs/; give one of them");
+}
+
+NamedTexts RunFlags::Values() const {
+  const auto given = [](bool flag) { return flag ? "given" : "not given"; };
+  return {{"--extend", given(extend)},
+          {"--or-begin", given(or_begin)},
+          {"--resume", given(resume)},
+          {"--resume-from", resume_from},
+          {"--overwrite", given(overwrite)},
+          {"--out", out},
+          {"--name", name}};
 }
 
 bool NothingSaved(const std::string& checkpoints) {
@@ -159,10 +187,10 @@ void RunStart::RequireCreatable() const {
   report::RunFolder::RequireCreatable("runs", flags_.out, flags_.overwrite);
 }
 
-void RunStart::TakeValues(session::Session& session, Trainer* trainer,
-                          console::Console& console) const {
+void RunStart::TakeValues(session::Session& session, Trainer* trainer, console::Console& console) {
   if (!flags_.resume_from.empty()) {
     const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), flags_.resume_from);
+    checkpoint_ = IdentityOf(checkpoint);
     TellDifferences(session, checkpoint.model.config, console);
     TakeBase(session, trainer, console);
     trainer->Resume(checkpoint, flags_.extend);
@@ -202,7 +230,7 @@ void RunStart::Enter(session::Session& session, const report::RunFolder& folder,
 }
 
 void RunStart::Resume(session::Session& session, const std::string& run, Trainer* trainer,
-                      console::Console& console) const {
+                      console::Console& console) {
   const std::string checkpoints = run + "/checkpoints";
   std::vector<std::string> warnings;
   if (NothingSaved(checkpoints)) {
@@ -220,6 +248,7 @@ void RunStart::Resume(session::Session& session, const std::string& run, Trainer
   }
   const Checkpoint checkpoint =
       CheckpointFolder(checkpoints).LoadLast(session.runtime(), &warnings);
+  checkpoint_ = IdentityOf(checkpoint);
   for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
   TellDifferences(session, checkpoint.model.config, console);
   const TrainState& state = checkpoint.state;

@@ -12,9 +12,11 @@
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/trainer.h"
 
-namespace mxtrain::commands {
-
+namespace mxtrain::session {
 class Session;
+}
+
+namespace mxtrain::commands {
 
 // The flags that choose the run.
 struct RunFlags {
@@ -22,8 +24,9 @@ struct RunFlags {
   std::string resume_from, out, name;
 
   // Throws kUsage for flags that contradict each other or would have no effect. `dry_run`: another
-  // one, which writes nothing.
-  void Check(bool dry_run) const;
+  // one, which writes nothing; `profile`: another, whose file --overwrite replaces, too.
+  void Check(bool dry_run, bool profile) const;
+  NamedTexts Values() const;  // as they were given, by the names of the flags
 };
 
 // Whether there is no checkpoint, intact or damaged; incomplete files do not count.
@@ -54,7 +57,7 @@ class RunStart {
   void RequireCreatable() const;
   // The initial values of a new run: those of a checkpoint or of train.weights. A run that is
   // resumed in its own folder takes them in Enter or Resume.
-  void TakeValues(session::Session& session, Trainer* trainer, console::Console& console) const;
+  void TakeValues(session::Session& session, Trainer* trainer, console::Console& console);
   // The run's own folder if it is resumed, else a new one.
   report::RunFolder Open(session::Session& session);
   bool made_folder() const { return made_folder_; }  // Open has found none
@@ -63,7 +66,10 @@ class RunStart {
              console::Console& console);
   // Of a process that does not enter the folder `run`.
   void Resume(session::Session& session, const std::string& run, Trainer* trainer,
-              console::Console& console) const;
+              console::Console& console);
+  // Identifies the checkpoint that the run continues, by all that it holds; "" for none. Known
+  // after TakeValues, Enter and Resume.
+  const std::string& checkpoint() const { return checkpoint_; }
   // With held-out data, which may become another part when files are added or removed: says which
   // examples of validation the run has been trained on, and lists those that it will be.
   void KeepTrainedFiles(session::Session& session, const report::RunFolder& folder,
@@ -85,6 +91,7 @@ class RunStart {
   DistributedRun& distributed_;
   RunFlags flags_;
   std::string config_;
+  std::string checkpoint_;
   bool made_folder_ = false;
   int64_t epochs_before_ = 0;  // those before the run was extended, if train.epochs counts them too
 };

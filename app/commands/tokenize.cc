@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain tokenize TEXT...
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -95,7 +96,7 @@ class Tokenize final : public Command {
       Throw(ErrorKind::kUsage, "--output {}: name a file of tokens FILE.tokens", output_);
     std::vector<std::string> read = Files();
     read.push_back(tokenizer_);
-    for (const std::string& file : {save_, output_}) report::RequireFree(file, read, overwrite_);
+    report::RequireFree(std::array{save_, output_}, read, overwrite_);
   }
 
   std::vector<std::string> Files() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain train CONFIG [key=value ...]
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -18,12 +19,14 @@
 #include "app/commands/run_listeners.h"
 #include "app/commands/run_start.h"
 #include "app/commands/train_report.h"
+#include "app/config/document.h"
 #include "app/console/showing.h"
 #include "app/fetch/remote_file.h"
 #include "app/report/html_report.h"
 #include "app/report/list_item.h"
 #include "app/report/monitor.h"
 #include "app/report/output.h"
+#include "app/report/output_path.h"
 #include "app/report/process_memory.h"
 #include "app/report/run_folder.h"
 #include "app/report/run_plots.h"
@@ -89,11 +92,12 @@ class Train final : public Command {
         .Takes("DIR");
     arguments.Option("--name", &run.name, "name of the run; overrides the configuration's")
         .Takes("NAME");
-    arguments.Flag("--overwrite", &run.overwrite, "replace the run in --out");
+    arguments.Flag("--overwrite", &run.overwrite,
+                   "replace the run in --out, and the file of --profile");
     kvstore_.Declare(arguments);
     arguments
         .Option("--profile", &profile_,
-                "write a trace of the run, for ui.perfetto.dev or chrome://tracing")
+                "write a trace of the run into a new file, for ui.perfetto.dev or chrome://tracing")
         .Takes("FILE");
     arguments
         .Option("--min-metric", &min_metric_,
@@ -110,7 +114,8 @@ class Train final : public Command {
   }
 
   int Run(const CommonFlags& flags, console::Console& console) override {
-    start_.flags().Check(dry_run_);
+    start_.flags().Check(dry_run_, !profile_.empty());
+    report::RequireFree(std::array{profile_}, config_.Files(), start_.flags().overwrite);
     // Training continues if the reader of its output is gone (`2>&1 | head`).
     std::signal(SIGPIPE, SIG_IGN);
     try {
@@ -138,6 +143,7 @@ class Train final : public Command {
     kvstore_.AddTo(&config_);
     session::Session session(config_, flags, console.log());
     distributed_.Join(session.config().train.kvstore);
+    RequireEqualRequests(flags, session);
     distributed_.Together([&] { session.JoinRanks(distributed_.group()); });
     start_.Agree(session, console);
     ModelInfo before;
@@ -152,12 +158,13 @@ class Train final : public Command {
       session.CacheFeatures(&options);
       options.model.kernel_choices = before.kernel_choices;
     });
-    distributed_.RequireEqual({{"program", VersionText()},
-                               {"--dry-run", dry_run_ ? "given" : "not given"},
-                               {"--resume-from", start_.flags().resume_from},
-                               {"configuration", options.model.config},
-                               {"training data", options.model.train_data},
-                               {"validation data", options.model.val_data}});
+    distributed_.RequireEqual(
+        {{"list of classes", format("{}", join(options.model.class_names, "\n"))},
+         {"training data", options.model.train_data},
+         {"validation data", options.model.val_data},
+         {"net", options.symbol.ToJson()},
+         {"input pipeline", options.model.pipeline}});
+    distributed_.RequireEqualConfig(options.model.config);  // with what was found in the data
     options.measure_kernels = options.measure_kernels && !dry_run_;
     const std::shared_ptr<report::MonitorRows> monitor =
         MonitorOf(session.config().train.monitor, &options);
@@ -274,6 +281,21 @@ class Train final : public Command {
     }
   }
 
+  // What the processes were asked for, before anything depends on it. Not what each may have as it
+  // likes: threads, devices, the log, the terminal, and --profile, which the first process alone
+  // writes.
+  void RequireEqualRequests(const CommonFlags& flags, const session::Session& session) {
+    const auto given = [](bool flag) { return flag ? "given" : "not given"; };
+    NamedTexts values = {{"program", VersionText()}, {"--dry-run", given(dry_run_)}};
+    const NamedTexts of_run = start_.flags().Values();
+    values.insert(values.end(), of_run.begin(), of_run.end());
+    values.insert(values.end(), {{"--min-metric", min_metric_ ? format("{}", *min_metric_) : ""},
+                                 {"--deterministic", given(flags.deterministic)},
+                                 {"--engine", flags.engine}});
+    distributed_.RequireEqual(values);
+    distributed_.RequireEqualConfig(config::ToYaml(session.loaded().resolved));
+  }
+
   // Each process has loaded the state that the run begins with.
   void RequireEqualState(Trainer* trainer) {
     if (!distributed_.group()) return;
@@ -289,7 +311,8 @@ class Train final : public Command {
           "{}: {:016x}\n", name,
           Checksum({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
     }
-    distributed_.RequireEqual({{"number of steps", std::to_string(trainer->total_steps())},
+    distributed_.RequireEqual({{"checkpoint", start_.checkpoint()},
+                               {"number of steps", std::to_string(trainer->total_steps())},
                                {"layout of the weights (its CPU is of another kind)", layouts},
                                {"state of the weights", weights}});
   }

@@ -30,6 +30,7 @@
 #include "mxtrain/io/list_line.h"
 #include "mxtrain/onnx/import.h"
 #include "mxtrain/onnx/model_file.h"
+#include "mxtrain/train/lora.h"
 
 namespace mxtrain::inference {
 namespace {
@@ -223,8 +224,18 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
 
 std::vector<std::string> FilesOf(const std::string& where) {
   const size_t at = where.rfind('@');
-  if (at == std::string::npos || std::filesystem::exists(where)) return {where};
-  return {where.substr(0, at) + "-symbol.json", ReferenceParamsFile(where)};
+  if (at != std::string::npos && !fs::exists(where))
+    return {where.substr(0, at) + "-symbol.json", ReferenceParamsFile(where)};
+  std::vector<std::string> files = {where};
+  try {
+    for (const std::string& base : BaseFilesOf(CheckpointOf(where))) {
+      const std::vector<std::string> more = FilesOf(base);
+      files.insert(files.end(), more.begin(), more.end());
+    }
+  } catch (const Error&) {
+    // It cannot be opened either.
+  }
+  return files;
 }
 
 std::vector<std::string> DeclaredBy(const OpenedModel& opened) {

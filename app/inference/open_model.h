@@ -22,7 +22,7 @@ struct OpenedModel {
   std::vector<std::string> unread;  // inputs of an ONNX file that nothing reads
 };
 
-// The files that `where` names as a model, or its run folder.
+// The files that `where` names as a model, or its run folder, and those that are read with them.
 std::vector<std::string> FilesOf(const std::string& where);
 
 // The names of a model's inputs, read or not, and labels.

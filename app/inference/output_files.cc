@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "app/inference/file_names.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/train/evaluation.h"
 
@@ -15,17 +16,25 @@ TShape RowOf(const TShape& output, int64_t batch, const std::string& name) {
   return TShape(std::span(output.begin() + 1, static_cast<size_t>(output.ndim() - 1)));
 }
 
+std::vector<std::string> OutputFiles::PathsOf(const std::string& path,
+                                              const std::vector<std::string>& outputs) {
+  if (outputs.size() == 1) return {path};
+  std::vector<std::string> paths;
+  for (const std::string& output : outputs)
+    paths.push_back(
+        format("{}-{}.npy", path.substr(0, path.rfind('.')), FileName(HeadName(output))));
+  return paths;
+}
+
 OutputFiles::OutputFiles(const std::string& path, const std::vector<std::string>& outputs,
                          const std::vector<TShape>& shapes, int64_t batch, int64_t examples,
                          const Logger& log) {
+  const std::vector<std::string> paths = PathsOf(path, outputs);
   for (size_t k = 0; k < outputs.size(); ++k) {
     const std::string name = HeadName(outputs[k]);
     const TShape row = RowOf(shapes[k], batch, name);
-    const bool several = outputs.size() > 1;
-    const std::string own =
-        several ? format("{}-{}.npy", path.substr(0, path.rfind('.')), name) : path;
-    if (several) log.Write(LogLevel::kInfo, format("{}: {}", name, own));
-    writers_.push_back(std::make_unique<report::NpyWriter>(own, examples, row));
+    if (outputs.size() > 1) log.Write(LogLevel::kInfo, format("{}: {}", name, paths[k]));
+    writers_.push_back(std::make_unique<report::NpyWriter>(paths[k], examples, row));
     widths_.push_back(static_cast<size_t>(row.Size()));
   }
 }

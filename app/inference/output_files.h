@@ -17,8 +17,11 @@ TShape RowOf(const TShape& output, int64_t batch, const std::string& name);
 
 class OutputFiles {
  public:
-  // One output into `path`, several into PATH-OUTPUT.npy each, which are reported. `shapes`: for a
-  // batch of this size. Throws as RowOf and NpyWriter.
+  // Where outputs of these names go: one into `path`, several into PATH-OUTPUT.npy each.
+  static std::vector<std::string> PathsOf(const std::string& path,
+                                          const std::vector<std::string>& outputs);
+
+  // Several files are reported. `shapes`: for a batch of this size. Throws as RowOf and NpyWriter.
   OutputFiles(const std::string& path, const std::vector<std::string>& outputs,
               const std::vector<TShape>& shapes, int64_t batch, int64_t examples,
               const Logger& log);

@@ -307,16 +307,10 @@ class ScoreFiles final : public PredictionSink {
  public:
   ScoreFiles(const std::string& path, const std::vector<PredictedHead>& heads, int64_t rows,
              Logger log)
-      : log_(std::move(log)) {
-    for (const PredictedHead& head : heads) {
-      fs::path file = path;
-      if (heads.size() > 1) {
-        file.replace_filename(mxtrain::format("{}-{}{}", file.stem().string(), FileName(head.name),
-                                              file.extension().string()));
-      }
-      names_.push_back(file.string());
-      writers_.push_back(std::make_unique<report::NpyWriter>(names_.back(), rows,
-                                                             TShape{head.predictor->width()}));
+      : log_(std::move(log)), names_(ScoreFilesOf(path, heads)) {
+    for (size_t h = 0; h < heads.size(); ++h) {
+      writers_.push_back(std::make_unique<report::NpyWriter>(names_[h], rows,
+                                                             TShape{heads[h].predictor->width()}));
     }
   }
   void Take(Prediction& p) override {
@@ -331,7 +325,7 @@ class ScoreFiles final : public PredictionSink {
 
  private:
   const Logger log_;
-  std::vector<std::string> names_;
+  const std::vector<std::string> names_;
   std::vector<std::unique_ptr<report::NpyWriter>> writers_;  // of each head
 };
 
@@ -359,6 +353,19 @@ std::unique_ptr<PredictionSink> NewPredictedImages(const std::string& folder,
                                                    const std::vector<PredictedHead>& heads,
                                                    const Logger& log) {
   return std::make_unique<PredictedImages>(folder, heads, log);
+}
+
+std::vector<std::string> ScoreFilesOf(const std::string& path,
+                                      const std::vector<PredictedHead>& heads) {
+  if (heads.size() == 1) return {path};
+  std::vector<std::string> files;
+  for (const PredictedHead& head : heads) {
+    fs::path file = path;
+    file.replace_filename(mxtrain::format("{}-{}{}", file.stem().string(), FileName(head.name),
+                                          file.extension().string()));
+    files.push_back(file.string());
+  }
+  return files;
 }
 
 std::unique_ptr<PredictionSink> NewScoreFiles(const std::string& path,

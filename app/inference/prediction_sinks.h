@@ -78,9 +78,12 @@ std::unique_ptr<PredictionSink> NewPredictedImages(const std::string& folder,
                                                    const std::vector<PredictedHead>& heads,
                                                    const Logger& log);
 
+// Where the scores of each head go: into `path`, of several into NAME-HEAD.npy each.
+std::vector<std::string> ScoreFilesOf(const std::string& path,
+                                      const std::vector<PredictedHead>& heads);
+
 // Writes the scores of all classes, or all values, as .npy, one row for each of `rows` examples;
-// NaN for unreadable ones. With several heads each into a file of its own, NAME-HEAD.npy, which are
-// reported.
+// NaN for unreadable ones. With several heads each into a file of its own, which are reported.
 std::unique_ptr<PredictionSink> NewScoreFiles(const std::string& path,
                                               const std::vector<PredictedHead>& heads, int64_t rows,
                                               const Logger& log);

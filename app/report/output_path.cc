@@ -16,12 +16,27 @@ bool IsNone(const std::string& path) {
   return path.empty() || path == "-";
 }
 
-}  // namespace
+// Whether writing replaces no file. A stream of the process may lead to a file, which its starter
+// has chosen.
+bool IsStream(const std::string& path) {
+  const std::string name = fs::path(path).lexically_normal().string();
+  if (name == "/dev/stdout" || name == "/dev/stderr" || name.starts_with("/dev/fd/") ||
+      name.starts_with("/proc/self/fd/"))
+    return true;
+  std::error_code none;
+  return fs::exists(path, none) && fs::is_other(path, none);
+}
+
+// Whether `path` is `folder` or lies below it.
+bool LiesIn(const fs::path& path, const fs::path& folder) {
+  std::error_code none;
+  const fs::path below =
+      fs::weakly_canonical(path, none).lexically_relative(fs::weakly_canonical(folder, none));
+  return !below.empty() && *below.begin() != "..";
+}
 
 void RequireNotRead(const std::string& written, std::span<const std::string> read) {
   std::error_code none;
-  // A pipe or /dev/stdout is not replaced.
-  if (IsNone(written) || (fs::exists(written, none) && fs::is_other(written, none))) return;
   for (const std::string& input : read) {
     if (IsNone(input)) continue;
     if (fs::equivalent(written, input, none) || IsFileOfRun(input, written)) {
@@ -31,11 +46,54 @@ void RequireNotRead(const std::string& written, std::span<const std::string> rea
   }
 }
 
-void RequireFree(const std::string& written, std::span<const std::string> read, bool overwrite) {
+void RequireFreeFile(const std::string& written, std::span<const std::string> read,
+                     bool overwrite) {
   RequireNotRead(written, read);
-  if (IsNone(written) || overwrite || !fs::exists(written)) return;
+  std::error_code none;
+  if (!fs::exists(written, none)) return;
+  if (fs::is_directory(written, none))
+    Throw(ErrorKind::kFileSystem, "{} is a folder; give the name of a file", written);
+  if (overwrite) return;
   Throw(ErrorKind::kFileSystem,
         "{} exists already; use --overwrite to replace it, or write another", written);
+}
+
+bool AreSame(const std::string& a, const std::string& b) {
+  std::error_code none;
+  return fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
+}
+
+}  // namespace
+
+void RequireFree(std::span<const std::string> written, std::span<const std::string> read,
+                 bool overwrite) {
+  for (size_t i = 0; i < written.size(); ++i) {
+    if (IsNone(written[i]) || IsStream(written[i])) continue;
+    RequireFreeFile(written[i], read, overwrite);
+    const auto twice = std::ranges::find_if(written.first(i), [&](const std::string& other) {
+      return !IsNone(other) && AreSame(other, written[i]);
+    });
+    if (twice != written.begin() + static_cast<std::ptrdiff_t>(i))
+      Throw(ErrorKind::kUsage, "{} is named for two outputs; write two files", written[i]);
+  }
+}
+
+void RequireFreeFolder(const std::string& folder, std::span<const std::string> read,
+                       bool overwrite) {
+  std::error_code none;
+  if (folder.empty() || !fs::exists(folder, none)) return;
+  if (!fs::is_directory(folder, none))
+    Throw(ErrorKind::kFileSystem, "{} is a file; give the name of a folder", folder);
+  if (fs::is_empty(folder, none)) return;
+  for (const std::string& input : read) {
+    if (!IsNone(input) && LiesIn(input, folder))
+      Throw(ErrorKind::kUsage, "{} holds what the command reads ({}); write into another folder",
+            folder, input);
+  }
+  if (overwrite) return;
+  Throw(ErrorKind::kFileSystem,
+        "{} is not empty; use --overwrite to replace files in it, or write into another folder",
+        folder);
 }
 
 }  // namespace mxtrain::report

@@ -42,8 +42,17 @@ expect 2 eval run points.csv --predictions points.csv
 expect 2 eval run --predictions run/config.yaml
 expect 2 eval run --predictions run/events.jsonl
 expect 0 eval run --predictions run/mine.csv
-expect 0 eval run --predictions run/mine.csv
 holds "the table was changed" cmp -s points.csv kept.csv
+# The data that a model or a configuration names, and --overwrite does not help.
+expect 2 eval run --predictions points.csv --overwrite
+says "points.csv would replace what the command reads"
+expect 2 eval run points.yaml --predictions linked.csv --overwrite
+expect 2 infer run points.csv --output run/metrics.csv --overwrite
+expect 2 infer run points.csv --output both.csv --probabilities ./both.csv
+says "is named for two outputs"
+expect 2 eval run points.csv --output . --overwrite
+says ". holds what the command reads (run); write into another folder"
+holds "a table was changed" cmp -s points.csv kept.csv
 expect 0 export run model.safetensors
 expect 0 export run old@3
 sum=$(cat old-symbol.json old-0003.params | md5sum)
@@ -54,6 +63,53 @@ expect 2 tokenize points.yaml --tokenizer characters --save points.yaml --overwr
 cp texts.csv kept_texts.csv
 expect 2 init texts.csv --output texts.csv --overwrite
 holds "the table was changed" cmp -s texts.csv kept_texts.csv
+
+# --- what exists
+# keeps FILE ARGUMENT...: the command writes the file, then only with --overwrite.
+keeps() {
+  local file=$1
+  shift
+  mkdir -p "$(dirname "$file")"
+  echo precious >"$file"
+  expect 8 "$@"
+  says "$file exists already; use --overwrite to replace it, or write another"
+  holds "$last changed it" test "$(cat "$file")" = precious
+  expect 0 "$@" --overwrite
+  holds "$last did not write it" sh -c '[ -s "$1" ] && ! grep -qs precious "$1"' - "$file"
+  rm "$file"
+}
+keeps exists/each.csv infer run points.csv --output exists/each.csv
+keeps exists/scores.npy infer run points.csv --probabilities exists/scores.npy
+keeps exists/layer.npy infer run points.csv --output-layer fullyconnected0 --output exists/layer.npy
+keeps exists/each.csv eval run --predictions exists/each.csv
+keeps exists/model.safetensors export run exists/model.safetensors
+keeps exists/mx-symbol.json export run exists/mx@1
+keeps exists/my-0001.params export run exists/my@1
+keeps exists/curves.svg diff run run --plot exists/curves.svg
+keeps exists/memory.svg plan points.yaml --plot exists/memory.svg
+keeps exists/net.svg plan points.yaml --plot-net exists/net.svg
+keeps exists/lr_find.svg lr-find points.yaml --out exists --steps 20
+keeps man/mxtrain-train.1 help --man-dir man
+keeps exists/trace.json train points.yaml --out traced -q --profile exists/trace.json
+keeps exists/points.yaml init texts.csv --output exists/points.yaml
+echo precious >exists/notes.txt
+expect 8 eval run --output exists
+says "exists is not empty; use --overwrite to replace files in it, or write into another folder"
+expect 0 eval run --output exists --overwrite
+holds "the folder has no tables" test -s exists/classes.csv -a "$(cat exists/notes.txt)" = precious
+for _ in 1 2; do
+  expect 0 eval run
+  expect 0 lr-find points.yaml --steps 20
+done
+expect 8 infer run points.csv --output exists
+says "exists is a folder; give the name of a file"
+expect 0 infer run points.csv --format csv --output /dev/stdout
+prints "row,"
+mkfifo pipe
+cat pipe >piped &
+expect 0 infer run points.csv --format csv --output pipe
+wait $!
+holds "the pipe got nothing" grep -q "row," piped
 
 # --- names of heads: where files of an evaluation lie, and what a terminal gets
 cat >two.yaml <<'END'

@@ -260,6 +260,18 @@ std::string BaseChecksum(const std::map<std::string, NDArray>& arrays,
   return format("{:016x}", sum.value());
 }
 
+std::vector<std::string> BaseFilesOf(const std::string& checkpoint) {
+  std::vector<std::string> files;
+  std::string file = checkpoint;
+  while (std::ssize(files) < kMostBases && IsCheckpoint(file)) {
+    const std::optional<LoraInfo> lora = PeekModel(file).lora;
+    if (!lora) break;
+    files.push_back(FindBase(lora->base, file));
+    file = CheckpointOf(files.back());
+  }
+  return files;
+}
+
 void MergeLora(Runtime& runtime, const std::string& path, Checkpoint* checkpoint, int depth) {
   if (!checkpoint->model.lora) return;
   if (depth == kMostBases)
