@@ -47,8 +47,8 @@ class Runs final : public Command {
       for (const RunSummary& run : runs) {
         const Row row(run, folder_);
         std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name),
-                            report::NameOf(run.state), run.epochs, row.metric, row.best, row.epoch,
-                            row.last, run.seconds);
+                            report::NameOf(run.state), run.epochs, report::QuoteCsv(row.metric),
+                            row.best, row.epoch, row.last, run.seconds);
       }
     } else if (format_ == "jsonl") {
       for (const RunSummary& run : runs) std::cout << report::JsonText(ToJson(run)) << "\n";
@@ -78,6 +78,7 @@ class Runs final : public Command {
       if (sort_ == "time") return a.seconds > b.seconds;
       if (!a.best || !b.best) return a.best.has_value() && !b.best;
       if (a.best->metric != b.best->metric) return a.best->metric < b.best->metric;
+      if (a.best->higher_is_better != b.best->higher_is_better) return a.best->higher_is_better;
       return a.best->higher_is_better ? a.best->value > b.best->value
                                       : a.best->value < b.best->value;
     };

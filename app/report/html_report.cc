@@ -166,13 +166,12 @@ Cells ResultRow(const std::string& key, const Json& value) {
   if (key == "lr") return {"learning rate at the end", TextOf(value)};
   if (key == "wait_share")
     return {"waiting for data", format("{:.1f} %", 100 * value.get<double>())};
-  if (key == "peak_memory_bytes")
+  if (key == "peak_memory_bytes" && value.is_number_integer())
     return {"peak memory of the process", FormatBytes(value.get<int64_t>())};
   return {Words(key), TextOf(value)};
 }
 
 void AddResult(Page* page, const fs::path& file) {
-  if (!IsOwnFile(file)) return;
   std::vector<Cells> rows;
   const Json result = ReadObject(file);
   const bool timed = result.value("images_per_second", 0.0) > 0;  // a run without steps is not
@@ -222,12 +221,11 @@ void AddMetrics(Page* page, const MetricsTable& table) {
   page->Table(head, rows);
 }
 
-void AddEvaluation(Page* page, const fs::path& folder) {
-  const fs::path report = folder / "report.json";
-  if (!IsOwnFolder(folder) || !IsOwnFile(report)) return;
+void AddEvaluation(Page* page, const fs::path& report) {
+  const fs::path folder = report.parent_path();
   const Json result = ReadObject(report);
   page->Heading(format("evaluation: {} on {} examples of {}", TextOf(result.at("model")),
-                       result.at("examples").get<int64_t>(),
+                       TextOf(result.at("examples")),
                        TextOf(result.value("data", Json("the run's data")))));
   std::vector<Cells> rows;
   for (const auto& [name, value] : result.at("metrics").items())
@@ -247,15 +245,25 @@ void AddFile(Page* page, const std::string& heading, const fs::path& file) {
   page->Text(ReadFile(file));
 }
 
+// Of a file of JSON, if it is there. Throws kData if its values are not what the program writes.
+void AddFrom(const fs::path& file, Page* page, void (*add)(Page*, const fs::path&)) {
+  if (!IsOwnFile(file)) return;
+  try {
+    add(page, file);
+  } catch (const Json::exception& e) {
+    Throw(ErrorKind::kData, "{} is damaged: {}", file.string(), e.what());
+  }
+}
+
 }  // namespace
 
 void WriteHtmlReport(const std::string& run_folder) {
   const fs::path run = fs::canonical(run_folder);
   Page page(run.filename().string());
-  AddResult(&page, run / "result.json");
+  AddFrom(run / "result.json", &page, AddResult);
   AddCurves(&page, run / "plots");
   AddMetrics(&page, ReadMetrics(run / "metrics.csv"));
-  AddEvaluation(&page, run / "eval");
+  if (IsOwnFolder(run / "eval")) AddFrom(run / "eval/report.json", &page, AddEvaluation);
   if (fs::is_directory(run / "samples")) page.Heading("training input");
   AddImages(&page, run / "samples");
   AddFile(&page, "command", run / "command.txt");

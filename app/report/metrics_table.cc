@@ -14,6 +14,7 @@ namespace mxtrain::report {
 namespace {
 
 constexpr double kMostEpochs = 1e15;  // exact in double, and as an integer
+constexpr size_t kMostColumns = 2000;
 
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
@@ -36,8 +37,9 @@ std::vector<double> MetricsTable::Column(const std::string& name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
   std::vector<double> values;
   if (found == columns.end()) return values;
+  const auto column = static_cast<size_t>(found - columns.begin());
   for (const std::vector<double>& row : rows)
-    values.push_back(row[static_cast<size_t>(found - columns.begin())]);
+    values.push_back(column < row.size() ? row[column] : NAN);
   return values;
 }
 
@@ -82,6 +84,9 @@ MetricsTable ReadMetrics(const std::string& path) {
   if (first != "epoch")
     Throw(ErrorKind::kData, "{} is not a metrics table: its first column is '{}', expected 'epoch'",
           path, first);
+  if (table.columns.size() > kMostColumns)
+    Throw(ErrorKind::kData, "{} has {} columns, more than the {} of a metrics table", path,
+          table.columns.size(), kMostColumns);
   for (size_t i = 1; i < lines.size(); ++i) {
     std::vector<double>& row = table.rows.emplace_back();
     for (const std::string& cell : CellsOf(lines[i])) {
@@ -89,8 +94,8 @@ MetricsTable ReadMetrics(const std::string& path) {
       const double value = std::strtod(cell.c_str(), &end);
       row.push_back(end == cell.c_str() ? NAN : value);
     }
-    row.resize(table.columns.size(), NAN);
-    if (!(row[0] >= 0 && row[0] <= kMostEpochs))
+    if (row.size() > table.columns.size()) row.resize(table.columns.size());
+    if (row.empty() || !(row[0] >= 0 && row[0] <= kMostEpochs))
       Throw(ErrorKind::kData, "{}:{}: it does not begin with the number of an epoch", path, i + 1);
   }
   return table;

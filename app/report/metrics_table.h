@@ -12,9 +12,10 @@ struct MetricsTable {
   // "epoch", "step", "lr", "seconds", "images_per_second", "train_loss", ..., "val_loss", ...,
   // "best".
   std::vector<std::string> columns;
-  std::vector<std::vector<double>> rows;  // a number for each column; NaN for a cell without one
+  // The numbers of the first columns, at least of the epoch; NaN for a cell without one.
+  std::vector<std::vector<double>> rows;
 
-  // The values of one column; empty if it does not exist.
+  // The values of one column, NaN in rows that end before it; empty if it does not exist.
   std::vector<double> Column(const std::string& name) const;
   // The measures, in file order: "loss", "accuracy": the columns train_* and val_* without the
   // prefix.

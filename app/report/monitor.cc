@@ -35,7 +35,8 @@ struct Table {
   std::vector<Cells> rows;
 };
 
-// Empty if there is none. A line that a killed process left incomplete is not a row.
+// Empty if there is none. A line that a killed process left incomplete is not a row. Throws kData
+// for a file that is not such a table.
 Table ReadTable(const std::string& path) {
   Table table;
   if (!std::filesystem::exists(path)) return table;
@@ -44,6 +45,9 @@ Table ReadTable(const std::string& path) {
     Cells cells = CellsOf(line);
     if (table.columns.empty()) {
       table.columns = std::move(cells);
+      if (table.columns.size() < 3 || table.columns[0] != "step" || table.columns[1] != "name")
+        Throw(ErrorKind::kData, "{} is not a table of train.monitor: it does not begin with {}",
+              path, "step,name,");
     } else if (cells.size() == table.columns.size()) {
       table.rows.push_back(std::move(cells));
     }

@@ -15,6 +15,8 @@
 namespace mxtrain::report {
 namespace {
 
+constexpr size_t kMostCharts = 64;  // of metrics, one below the other
+
 std::vector<plot::Point> Points(const std::vector<double>& x, const std::vector<double>& y) {
   std::vector<plot::Point> points;
   for (size_t i = 0; i < x.size() && i < y.size(); ++i) points.push_back({x[i], y[i]});
@@ -59,16 +61,20 @@ plot::Chart LearningRate(const std::vector<plot::Point>& points) {
 }  // namespace
 
 std::vector<plot::Point> ReadRates(const std::string& events_file) {
-  std::map<int64_t, std::vector<plot::Point>> epochs;
+  std::map<double, std::vector<plot::Point>> epochs;
   std::istringstream file(std::filesystem::exists(events_file) ? ReadFile(events_file) : "");
   for (std::string line; std::getline(file, line);) {
     if (line.find("\"rates\"") == std::string::npos) continue;
     const Expected<FileJson, Refusal> event = ReadJson<FileJson>(line);
     if (!event) continue;  // incomplete line of a killed process
-    std::vector<plot::Point>& points = epochs[event->at("epoch").get<int64_t>()];
-    points.clear();
-    for (const FileJson& rate : event->at("rates"))
-      points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
+    std::vector<plot::Point> points;
+    try {
+      for (const FileJson& rate : event->at("rates"))
+        points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
+      epochs[event->at("epoch").get<double>()] = std::move(points);
+    } catch (const FileJson::exception&) {
+      continue;  // no line of ours
+    }
   }
   std::vector<plot::Point> all;
   for (const auto& [epoch, points] : epochs) all.insert(all.end(), points.begin(), points.end());
@@ -81,8 +87,9 @@ std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& t
   if (table.rows.empty()) return drawings;
   drawings.emplace_back("loss", plot::Draw(Curves(table, "loss")));
   std::optional<plot::Drawing> metrics;
+  size_t charts = 0;
   for (const std::string& measure : table.Measures()) {
-    if (measure == "loss") continue;
+    if (measure == "loss" || ++charts > kMostCharts) continue;
     const plot::Drawing one = plot::Draw(Curves(table, measure));
     metrics = metrics ? plot::Stack(*metrics, one) : one;
   }

@@ -25,8 +25,10 @@ void ReadResult(const std::string& path, RunSummary* run) {
                                                                     : RunSummary::State::kFinished;
     const FileJson& best = result.at("best");
     if (best.is_null()) return;
+    const FileJson& epoch = best.at("epoch");
+    if (!epoch.is_number_integer()) Throw(ErrorKind::kData, "{} is damaged: best.epoch", path);
     run->best = {best.at("metric").get<std::string>(), best.at("value").get<double>(),
-                 best.at("epoch").get<int64_t>(), best.at("higher_is_better").get<bool>()};
+                 epoch.get<int64_t>(), best.at("higher_is_better").get<bool>()};
   } catch (const FileJson::exception& e) {
     Throw(ErrorKind::kData, "{} is damaged: {}", path, e.what());
   }
