@@ -244,6 +244,21 @@ done
 # Without the launcher's help: a rank that does not answer is noticed by the others, within train.kvstore.timeout.
 notices_silence 2 --kvstore dist_sync train.kvstore.timeout=2s
 
+# A rank that does not come out of MPI's end, the first or another one: no process outlives the timeout.
+for rank in 0 1; do
+  began=$SECONDS
+  launch -n 2 env LD_PRELOAD="$(dirname "$program")/../lib/libmxtrain_hanging_end_$mpi.so" MXTRAIN_HANGING_RANK=$rank \
+    "$program" train net.yaml --out "$work/hanging$rank" -q --kvstore dist_sync --threads 1 train.epochs=1 train.kvstore.timeout=4s >stdout 2>stderr
+  code=$?
+  last="rank $rank hangs at its end"
+  checks=$((checks + 1))
+  [ $code -eq 10 ] || fail "$last: exit code $code, expected 10"
+  says "a process does not end for 4 s (train.kvstore.timeout)"
+  holds "$last: $((SECONDS - began)) s" test $((SECONDS - began)) -lt 60
+  holds "$last: a process remains" bash -c '! pgrep -f -- "--out $1/hanging$2( |\$)"' - "$work" "$rank"
+  holds "$last: the results are not complete" grep -q '"end": "complete"' "hanging$rank/result.json"
+done
+
 # train.monitor: one process writes the table.
 ranks 0 2 train net.yaml --kvstore dist_sync --out watched -q train.epochs=1 'train.monitor={pattern: "*_output", every: 1}'
 holds "of two processes an array has two rows, or none" test -n "$(sed 1d watched/monitor.csv)" -a -z "$(cut -d, -f1,2 watched/monitor.csv | sort | uniq -d)"
