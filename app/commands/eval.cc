@@ -286,6 +286,16 @@ class Eval final : public Command {
     report::RequireFreeFolder(output_, read, overwrite_);
   }
 
+  // The files and folders that the parameters of a source name.
+  static std::vector<std::string> FilesNamedBy(const Kwargs& params) {
+    std::vector<std::string> files;
+    std::error_code none;
+    for (const auto& [key, value] : params) {
+      if (!value.empty() && fs::exists(value, none)) files.push_back(value);
+    }
+    return files;
+  }
+
   static bool IsConfiguration(const std::string& data) {
     const std::string ending = fs::path(data).extension().string();
     return ending == ".yaml" || ending == ".yml";
@@ -349,7 +359,7 @@ class Eval final : public Command {
                                          console::Console& console) {
     if (data_.empty()) {
       root_ = io::RootOf(spec.source_params);
-      data_files_ = io::FilesNamedBy(spec.source_params);
+      data_files_ = FilesNamedBy(spec.source_params);
       if (!spec.NamesData())
         Throw(ErrorKind::kUsage, "{} does not name any data; give it: mxtrain eval MODEL DATA",
               model.file);
@@ -365,9 +375,9 @@ class Eval final : public Command {
                                console.log());
       session.KeepFindings(model.info.pipeline);
       std::shared_ptr<const io::Source> source = session.EvaluationSource();
-      const bool validation = session.OpenSource(true) != nullptr;
-      root_ = session.RootOf(validation);
-      data_files_ = session.FilesOf(validation);
+      root_ = session.RootOf(session.OpenSource(true) != nullptr);
+      const config::DataConfig& data = session.config().data;
+      data_files_ = FilesNamedBy(data.val.source.empty() ? data.train.params : data.val.params);
       return source;
     }
     root_ = io::RootOf({{"path", data_}});

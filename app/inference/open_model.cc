@@ -30,7 +30,7 @@
 #include "mxtrain/io/list_line.h"
 #include "mxtrain/onnx/import.h"
 #include "mxtrain/onnx/model_file.h"
-#include "mxtrain/train/lora.h"
+#include "mxtrain/train/lora_bases.h"
 
 namespace mxtrain::inference {
 namespace {

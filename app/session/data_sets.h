@@ -45,10 +45,6 @@ class DataSets {
   Kwargs ParamsOf(bool validation) const;
   // The folder that their files lie in.
   std::string RootOf(bool validation) const { return io::RootOf(ParamsOf(validation)); }
-  // The files and folders that are named as the data.
-  std::vector<std::string> FilesOf(bool validation) const {
-    return io::FilesNamedBy(ParamsOf(validation));
-  }
 
  private:
   const config::Config& config() const { return session_.config(); }

@@ -53,7 +53,6 @@ class Session {
   // Whether validation data is a part of the training set; the folder of a set's files.
   bool HoldsOut() const { return sets_.HoldsOut(); }
   std::string RootOf(bool validation) const { return sets_.RootOf(validation); }
-  std::vector<std::string> FilesOf(bool validation) const { return sets_.FilesOf(validation); }
   // Builds the net. The records of the validation data, or of the training data if there is none.
   std::shared_ptr<const io::Source> EvaluationSource();
   std::unique_ptr<DataIter> TrainIter() { return iters_.Training(); }

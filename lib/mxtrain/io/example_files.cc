@@ -18,15 +18,6 @@ std::string RootOf(const Kwargs& params) {
   return fs::is_directory(path, none) ? path : fs::path(path).parent_path().string();
 }
 
-std::vector<std::string> FilesNamedBy(const Kwargs& params) {
-  std::vector<std::string> files;
-  std::error_code none;
-  for (const auto& [key, value] : params) {
-    if (!value.empty() && fs::exists(value, none)) files.push_back(value);
-  }
-  return files;
-}
-
 std::string FileBelow(const Source& source, int64_t index, const std::string& root) {
   std::string file = source.FileOf(index);
   if (!root.empty() && file.starts_with(root + "/")) return file.substr(root.size() + 1);

@@ -2,7 +2,6 @@
 #pragma once
 // Examples by the paths of their files: names that stay when the data moves or grows.
 #include <string>
-#include <vector>
 
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/source.h"
@@ -12,9 +11,6 @@ namespace mxtrain::io {
 // The folder that the files of a source lie in, from its parameters: `root`, else `path` if that is
 // a folder, else the folder of the file `path`.
 MXTRAIN_API std::string RootOf(const Kwargs& params);
-
-// The files and folders that the parameters of a source name.
-MXTRAIN_API std::vector<std::string> FilesNamedBy(const Kwargs& params);
 
 // The path of an example's file below `root`; the whole path if it lies elsewhere, "" if the
 // example has no file of its own.

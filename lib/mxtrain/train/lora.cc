@@ -11,6 +11,7 @@
 #include "mxtrain/operator/param_of.h"
 #include "mxtrain/train/checkpoint.h"
 #include "mxtrain/train/internal/rebuilding.h"
+#include "mxtrain/train/lora_bases.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain {

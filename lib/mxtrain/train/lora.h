@@ -65,11 +65,6 @@ MXTRAIN_API std::string BaseChecksum(const std::map<std::string, NDArray>& array
 struct Checkpoint;
 constexpr int kMostBases = 8;  // each the base of the next
 
-// What is read with a checkpoint that holds factors: the file of weights that is its base, and so
-// on if that is such a checkpoint, too. Empty for others. Throws kFileSystem if one is gone, kData
-// if it is damaged.
-MXTRAIN_API std::vector<std::string> BaseFilesOf(const std::string& checkpoint);
-
 // Makes a checkpoint that holds factors, read from `path`, one of a plain net: adds the arrays of
 // its base, and the factors to their weights; those that remain are averages, if the run kept them.
 // The base is looked for where it was, then beside the checkpoint, then beside the folder of the
