@@ -175,6 +175,33 @@ printf '{"stopped": false, "x": %s}' "$deep" >odd/run/result.json
 cp run/metrics.csv odd/run/metrics.csv
 expect 0 runs odd
 says "it is nested more than 64 deep"
+# Rows of few cells under many columns take the memory of the file, not of a full table.
+for columns in 1900 50000; do
+  { echo "epoch$(repeated $columns ,)"; for i in $(seq 50000); do echo "$i"; done; } >odd/run/metrics.csv
+  cp result.json odd/run/result.json
+  (ulimit -v 1000000 && exec timeout -k 5 60 "$program" runs odd) >stdout 2>stderr
+  code=$?
+  holds "a table of $columns columns: exit code $code" test $code -eq 0
+done
+says "odd/run/metrics.csv has 50001 columns, more than the 2000 of a metrics table"
+# Texts that a continued run reads.
+cp -r run continued
+for line in '{"event":"epoch","epoch":"x","rates":[[0,1]]}' '{"epoch":1,"rates":7}' '{"epoch":1,"rates":{"a":[]}}' '["rates"]' '{"epoch":1e300,"rates":[[1,2]]}'; do
+  echo "$line" >>continued/events.jsonl
+done
+expect 0 train continued --extend train.epochs=1 -q
+expect 0 train points.yaml --out watched -q 'train.monitor={pattern: "*", every: 1}'
+for text in 'step\n1\n' 'step,name\n1,a\n' '1,2,3\n4,5,6\n'; do
+  printf "$text" >watched/monitor.csv
+  expect 4 train watched --extend train.epochs=1 -q
+  says "watched/monitor.csv is not a table of train.monitor"
+done
+for text in '[]' '{"images_per_second": "a"}' '{"best": {}}' '{"steps": null, "total_steps": 1}' '{"peak_memory_bytes": 1e300, "last": 7}'; do
+  echo "$text" >odd/run/result.json
+  cp run/metrics.csv odd/run/metrics.csv
+  expect 0 eval odd/run points.csv
+done
+cp result.json odd/run/result.json
 mkdir bundle
 printf '{"threads": 1, "step": %s}' "$deep" >bundle/bundle.json
 bounded 4 replay bundle
