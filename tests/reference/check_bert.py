@@ -94,12 +94,12 @@ class Ours:
 
     def logits(self):
         file = os.path.join(self.folder, "scores.npy")
-        self.call("infer", self.run, os.path.join(self.folder, "texts.tsv"), "--output-layer", "scores", "--output", file, "-q")
+        self.call("infer", self.run, os.path.join(self.folder, "texts.tsv"), "--output-layer", "scores", "--output", file, "--overwrite", "-q")
         return numpy.load(file)
 
     def parameters(self):
         file = os.path.join(self.folder, "own.safetensors")
-        self.call("export", self.run, file, "--names", "own", "-q")
+        self.call("export", self.run, file, "--names", "own", "--overwrite", "-q")
         return {name: array.double() for name, array in load_file(file).items()}
 
     def step(self, weights, rate):
@@ -147,7 +147,7 @@ def check_net(sizes, length, program, folder, limits):
     limits.check("norm of the gradient", abs(given_size - size) / size, 1e-4)
     ours.train(weights, "train.epochs=0")
     exported_to = os.path.join(folder, "exported")
-    ours.call("export", ours.run, os.path.join(exported_to, "model.safetensors"), "-q")
+    ours.call("export", ours.run, os.path.join(exported_to, "model.safetensors"), "--overwrite", "-q")
     exported = BertForSequenceClassification.from_pretrained(exported_to).eval()
     with torch.no_grad():
         limits.check("logits of the export", float(numpy.abs(exported(**given).logits.numpy() - ours.logits()).max()), 1e-5)

@@ -159,7 +159,7 @@ def compare_answers(ours, net, batch, images, side, weights, mode):
 def compare_onnx(ours, net, batch, images, side):
     """How far the boxes are off that the last run finds in onnxruntime."""
     file = os.path.join(ours.folder, "net.onnx")
-    subprocess.run([ours.program, "export", ours.run, file, "-q"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([ours.program, "export", ours.run, file, "--overwrite", "-q"], check=True, stdout=subprocess.DEVNULL)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     found, = session.run(None, {session.get_inputs()[0].name: batch.float().numpy()})
     with torch.no_grad():

@@ -96,7 +96,7 @@ class Check:
 
     def check_arrays(self, run, file, kind, variables):
         own = self.path("own.safetensors")
-        self.call("export", run, own, "--names", "huggingface", "-q")
+        self.call("export", run, own, "--names", "huggingface", "--overwrite", "-q")
         theirs, reader = arrays_of(own), GGUFReader(file)
         found = {}
         for tensor in reader.tensors:
@@ -133,7 +133,7 @@ class Check:
         texts = {prompt: self.generated(run, prompt) for prompt in PROMPTS}
         for kind in ("float32", "float16", "bfloat16"):
             file = self.path("net.gguf")
-            self.call("export", run, file, "--type", kind, "-q")
+            self.call("export", run, file, "--type", kind, "--overwrite", "-q")
             self.check_arrays(run, file, kind, variables)
             theirs = Llama(model_path=file, n_ctx=LENGTH, n_threads=1, verbose=False)
             for prompt, text in texts.items():

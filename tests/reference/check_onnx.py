@@ -101,7 +101,7 @@ def scores_of_import(program, path, folder, images, files, transforms, layer):
             out.write(f"  {part}: {{source: image_folder, path: {images}, transforms: {transforms}}}\n")
         out.write("train: {epochs: 0}\n")
     run(program, "train", data, "-c", net, "--out", trained, "--overwrite", "-q")
-    run(program, "infer", trained, *files, "--output-layer", layer, "--output", features, "-q")
+    run(program, "infer", trained, *files, "--output-layer", layer, "--output", features, "--overwrite", "-q")
     return numpy.load(features)
 
 
@@ -126,10 +126,10 @@ def main():
             for part in ("train", "val"):
                 changes += [f"data.{part}.path={images}", f"data.{part}.transforms={transforms}"]
             run(args.program, "train", os.path.join(ROOT, "configs/imagenet", name + ".yaml"), "--out", trained, "--overwrite", "-q", *changes)
-            run(args.program, "export", trained, model, "-q")
+            run(args.program, "export", trained, model, "--overwrite", "-q")
             shake(os.path.join(folder, "net-0001.params"))
-            run(args.program, "export", model, path, "-q", *[flag for flag in args.flags.split(",") if flag])
-            run(args.program, "infer", model, *files, "--output-layer", layer, "--output", features, "-q")
+            run(args.program, "export", model, path, "--overwrite", "-q", *[flag for flag in args.flags.split(",") if flag])
+            run(args.program, "infer", model, *files, "--output-layer", layer, "--output", features, "--overwrite", "-q")
             ours = numpy.load(features)
             theirs = scores_of_onnxruntime(path, layer + "_output", batch).reshape(ours.shape)
             difference = float(numpy.abs(ours - theirs).max() / numpy.abs(ours).max())

@@ -70,12 +70,12 @@ def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         scores = os.path.join(folder, "scores.npy")
-        subprocess.run([args.program, "infer", args.run, *files, "--probabilities", scores, "-q"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([args.program, "infer", args.run, *files, "--probabilities", scores, "--overwrite", "-q"], check=True, stdout=subprocess.DEVNULL)
         ours = numpy.load(scores)
         for flags in ([], ["--with-preprocessing"]):
             path = os.path.join(folder, "model.onnx")
             more = [flag for flag in args.flags.split(",") if flag]
-            subprocess.run([args.program, "export", args.run, path, "-q", *flags, *more], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([args.program, "export", args.run, path, "--overwrite", "-q", *flags, *more], check=True, stdout=subprocess.DEVNULL)
             session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
             metadata = session.get_modelmeta().custom_metadata_map
             classes = json.loads(metadata["classes"])

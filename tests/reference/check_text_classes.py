@@ -55,8 +55,8 @@ def main():
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         model, scores = os.path.join(folder, "model.onnx"), os.path.join(folder, "scores.npy")
-        subprocess.run([arguments.program, "export", arguments.run, model, "-q"], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([arguments.program, "infer", arguments.run, arguments.texts, "--probabilities", scores, "-q"], check=True,
+        subprocess.run([arguments.program, "export", arguments.run, model, "--overwrite", "-q"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([arguments.program, "infer", arguments.run, arguments.texts, "--probabilities", scores, "--overwrite", "-q"], check=True,
                        stdout=subprocess.DEVNULL)
         session, expected = onnxruntime.InferenceSession(model), numpy.load(scores)
     encoder = json.loads(session.get_modelmeta().custom_metadata_map["text_encoder"])

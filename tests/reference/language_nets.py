@@ -52,12 +52,12 @@ class Ours:
     def logits(self):
         """Of the last run."""
         file = os.path.join(self.folder, "scores.npy")
-        self.call("infer", self.run, "--input", f"data={self.ids}", "--output-layer", "scores", "--output", file, "-q")
+        self.call("infer", self.run, "--input", f"data={self.ids}", "--output-layer", "scores", "--output", file, "--overwrite", "-q")
         return numpy.load(file)
 
     def parameters(self):
         file = os.path.join(self.folder, "ours.safetensors")
-        self.call("export", self.run, file, "--names", "own", "-q")
+        self.call("export", self.run, file, "--names", "own", "--overwrite", "-q")
         return {name: array.double() for name, array in load_file(file).items()}
 
     def step(self, weights, rate):
@@ -79,7 +79,7 @@ class Ours:
     def export(self, net_class):
         """As transformers loads what is exported."""
         folder = os.path.join(self.folder, "exported")
-        self.call("export", self.run, os.path.join(folder, "model.safetensors"), "-q")
+        self.call("export", self.run, os.path.join(folder, "model.safetensors"), "--overwrite", "-q")
         return net_class.from_pretrained(folder).eval()
 
 

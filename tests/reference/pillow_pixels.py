@@ -108,7 +108,7 @@ def pixels_of_mxtrain(program, folder, files, steps, size):
             "train: {epochs: 1, max_steps: 1, optimizer: {name: sgd, lr: 0}}\n"
         )
     subprocess.run([program, "train", config, "--out", run, "--overwrite", "-q"], check=True)
-    subprocess.run([program, "infer", run, *files, "--output-layer", "pixels", "--output", output, "-q"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([program, "infer", run, *files, "--output-layer", "pixels", "--output", output, "--overwrite", "-q"], check=True, stdout=subprocess.DEVNULL)
     return numpy.load(output).reshape(len(files), 3, *size).transpose(0, 2, 3, 1) * 255
 
 
@@ -139,7 +139,7 @@ def decoded_by_mxtrain(program, folder, files, size):
         out.write("\n".join(files) + "\n")
     with open(names) as given:
         done = subprocess.run(
-            [program, "infer", run, "-", "--output-layer", "pixels", "--output", output], stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            [program, "infer", run, "-", "--output-layer", "pixels", "--output", output, "--overwrite"], stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
     if done.returncode not in (0, 4):
         sys.exit(f"infer: exit code {done.returncode}: {done.stderr[-1000:]}")

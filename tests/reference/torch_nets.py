@@ -84,14 +84,14 @@ class Ours:
     def output(self, layer):
         """Of the last run."""
         file = os.path.join(self.folder, "output.npy")
-        subprocess.run([self.program, "infer", self.run, self.images, "--output-layer", layer, "--output", file, "-q"], check=True,
+        subprocess.run([self.program, "infer", self.run, self.images, "--output-layer", layer, "--output", file, "--overwrite", "-q"], check=True,
                        stdout=subprocess.DEVNULL)
         return numpy.load(file).astype(numpy.float64)
 
     def parameters(self):
         """Of the last run, in float64 and without the statistics of batch norms."""
         file = os.path.join(self.folder, "ours.safetensors")
-        subprocess.run([self.program, "export", self.run, file, "-q"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([self.program, "export", self.run, file, "--overwrite", "-q"], check=True, stdout=subprocess.DEVNULL)
         return {name: array.double() for name, array in load_file(file).items() if "_moving_" not in name}
 
     def check_count(self, net):
