@@ -190,13 +190,12 @@ class Export final : public Command {
   // export is replaced.
   void RequireFreeConfig(const std::string& path, std::span<const std::string> read) const {
     constexpr size_t kMostBytes = size_t{1} << 20;
-    report::RequireFree(std::array{path}, read, overwrite_);
     if (!std::filesystem::exists(path)) return;
     const Expected<FileJson, Refusal> old = ReadJson<FileJson>(ReadFile(path, kMostBytes));
     const FileJson type =
         old && old->is_object() ? old->value("model_type", FileJson()) : FileJson();
     for (const char* written : {"gpt2", "llama", "mistral", "bert"}) {
-      if (type == written) return;
+      if (type == written) return report::RequireFree(std::array{path}, read, overwrite_);
     }
     Throw(ErrorKind::kUsage,
           "{} would be replaced, and is not of an earlier export; export into a folder of its own",

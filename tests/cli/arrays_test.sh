@@ -151,7 +151,7 @@ says "--batch 1: fixed.onnx is for a batch of 3 alone"
 printf "\010\010\072\153$add$c\132\023\012\001x$value\132\023\012\001z$value\142\023\012\001y$value\102\002\020\021" \
   >unread.onnx
 expect 0 infer unread.onnx --input x=three.npy --output unread.npy
-expect 0 infer unread.onnx --input x=three.npy --input z=three.npy --output unread.npy
+expect 0 infer unread.onnx --input x=three.npy --input z=three.npy --output unread.npy --overwrite
 says "three.npy is not read: no prediction depends on 'z'"
 holds "the outputs with an unread input differ" cmp -s unread.npy fixed.npy
 infinite=${c/"$numbers"/'\000\000\200\377\000\000\240\101\000\000\200\377'} # -inf, 20, -inf

@@ -110,13 +110,13 @@ expect 0 train towers.yaml --out towers
 expect 0 export towers towers@1
 cut -d, -f1,2 few.csv >left.csv
 for model in towers towers@1; do
-  expect 0 infer $model few.csv --output-layer left_tower --output left.npy
+  expect 0 infer $model few.csv --output-layer left_tower --output left.npy --overwrite
   holds "the shape of the left tower's output" grep -qaF "'shape': (4, 3,)" left.npy
-  expect 0 infer $model left.csv --output-layer left_tower --output alone.npy
+  expect 0 infer $model left.csv --output-layer left_tower --output alone.npy --overwrite
   holds "the left tower depends on the right input" cmp -s left.npy alone.npy
   expect 3 infer $model left.csv --output-layer right_tower --output right.npy
   says "has no column 'c'"
-  expect 0 infer $model few.csv --output-layer same --output same.npy
+  expect 0 infer $model few.csv --output-layer same --output same.npy --overwrite
   expect 2 infer $model few.csv --output-layer right_tower_weight --output weight.npy
   says "'right_tower_weight' depends on no input"
 done

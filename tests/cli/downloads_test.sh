@@ -76,13 +76,13 @@ holds "XDG_CACHE_HOME is not used" test -n "$(cached xdg/mxtrain)"
 # --- names that are hidden or long are files of their own; a part that nobody asked for is none
 cp weights first.other
 expect 0 train points.yaml --out second -q --seed 9
-expect 0 export second weights.safetensors
+expect 0 export second weights.safetensors --overwrite
 mv weights.safetensors second.other
 long=$(printf '%0150d' 0)
 for names in ".first.safetensors .second.safetensors" "first$long second$long" "first$long.safetensors second$long.safetensors" "first.part second.part"; do
   for name in $names; do
     take "$at/named/$name"
-    expect 0 export run "taken.safetensors"
+    expect 0 export run taken.safetensors --overwrite
     cp taken.safetensors "taken_${name:0:3}"
   done
   set -- $names

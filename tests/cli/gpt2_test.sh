@@ -35,8 +35,12 @@ says "--names is for FILE.safetensors"
 mkdir mine && echo '{"mine": 1}' >mine/config.json
 expect 2 export run mine/model.safetensors
 says "would be replaced"
+expect 2 export run mine/model.safetensors --overwrite
+says "is not of an earlier export"
 holds "another config.json was replaced" grep -q mine mine/config.json
-expect 0 export run gpt/model.safetensors
+expect 8 export run gpt/other.safetensors
+says "gpt/config.json exists already; use --overwrite to replace it"
+expect 0 export run gpt/model.safetensors --overwrite
 
 # --- a net of other names that computes the same is written on demand; another is refused by its layer
 cat >bare.yaml <<END

@@ -83,7 +83,7 @@ END
 expect 0 train targets.yaml --out targets
 expect 0 eval targets --json
 prints '"rmse":'
-expect 0 eval targets targets.csv --predictions each.csv
+expect 0 eval targets targets.csv --predictions each.csv --overwrite
 holds "not a line for each example" test "$(wc -l <each.csv)" -eq "$(wc -l <targets.csv)"
 mae=$(awk -F, 'NR > 1 { d = $5 - $3; sum += d < 0 ? -d : d; ++n } END { printf "%.4f", sum / n }' each.csv)
 holds "the mean error of y is not $mae" sh -c "grep '^y ' stdout | awk '{ exit !(\$2 == $mae) }'"

@@ -101,9 +101,9 @@ holds "nothing is drawn" test "$(ls drawn | wc -l)" = 48
 # --- damaged images are told once, and not predicted
 cp -r shapes/val/images some
 for file in some/*; do head -c 900 "$file" >cut && mv cut "$file"; break; done
-expect 4 infer run some --output found.csv
+expect 4 infer run some --output found.csv --overwrite
 says "1 of 48 examples could not be read"
-expect 0 infer run some --output found.csv --skip-bad
+expect 0 infer run some --output found.csv --overwrite --skip-bad
 
 # --- what tiles do not go with
 expect 2 infer run some --tile 0 --overlap 8

@@ -27,7 +27,7 @@ train:
 END
 # A machine with other work hides the overlap now and then.
 for try in 1 2 3 4 5; do
-  expect 0 train net.yaml --out run-$try -q --threads 1 --profile trace.json
+  expect 0 train net.yaml --out run-$try --overwrite -q --threads 1 --profile trace.json
   "$helper" trace trace.json 4 last_backward first_backward >seen.txt && break
 done
 holds "the trace is not JSON" sh -c "tr -d '\n' <trace.json | '$helper' json"
