@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain generate MODEL
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <span>
@@ -100,9 +102,9 @@ class Generate final : public Command {
     for (size_t first = 0; first < texts.size() && StopFlag() == 0; first += rows) {
       const auto group = std::span(texts).subspan(first, std::min(rows, texts.size() - first));
       const bool streams = texts.size() == 1 && !flags.json;
-      if (streams) std::cout << group[0].prompt << std::flush;
+      if (streams) std::cout << Shown(group[0].prompt) << std::flush;
       writer.Write(&generator, group, static_cast<int64_t>(first), [&] {
-        if (streams) std::cout << group[0].stream.Next() << std::flush;
+        if (streams) std::cout << Shown(group[0].stream.Next()) << std::flush;
         return StopFlag() == 0;
       });
       for (GrowingText& text : group) Print(text, streams, flags.json, &text != texts.data());
@@ -150,6 +152,11 @@ class Generate final : public Command {
     return texts;
   }
 
+  // On a terminal printable: a model of others may have learnt what terminals obey.
+  static std::string Shown(std::string_view text) {
+    return isatty(STDOUT_FILENO) != 0 ? report::PrintableLines(text) : std::string(text);
+  }
+
   static void Print(GrowingText& text, bool streamed, bool json, bool later) {
     const std::string rest(text.stream.Last());
     if (json) {
@@ -159,9 +166,9 @@ class Generate final : public Command {
                                      {"ended_by", inference::NameOf(text.end)}})
                 << "\n";
     } else if (streamed) {
-      std::cout << rest << "\n";
+      std::cout << Shown(rest) << "\n";
     } else {
-      std::cout << (later ? "\n" : "") << text.prompt << text.stream.text() << "\n";
+      std::cout << (later ? "\n" : "") << Shown(text.prompt) << Shown(text.stream.text()) << "\n";
     }
   }
 

@@ -137,6 +137,29 @@ sed -i 's#"../../victim"#"a\\u001b[31mb"#g' mx-symbol.json
 expect 0 eval mx@1 two.csv
 holds "a terminal gets what a model's names hold" test "$(grep -c $'\033' stdout)" -eq 0
 
+# --- what a model writes that has learnt the escapes of terminals
+for i in $(seq 300); do printf '\033[31mab'; done >escapes.txt
+cat >escapes.yaml <<'END'
+task: language_model
+net:
+  input: [8]
+  layers:
+    - Embedding: {input_dim: "${classes}", output_dim: 16}
+    - FullyConnected: {num_hidden: "${classes}", flatten: false}
+    - transpose: {axes: [0, 2, 1]}
+    - SoftmaxOutput: {name: softmax, multi_output: true, normalization: valid}
+data: {batch_size: 16, train: {source: text, path: escapes.txt}}
+train: {epochs: 20, optimizer: {name: adamw, lr: 0.05}}
+END
+expect 0 train escapes.yaml --out escapes -q
+expect 0 generate escapes --prompt ab --temperature 0 --max-tokens 14
+holds "the model did not learn escapes" grep -q $'ab\033\[31mab' stdout
+if command -v script >/dev/null; then
+  script -qec "'$program' generate escapes --prompt ab --temperature 0 --max-tokens 14" /dev/null >terminal 2>&1
+  holds "a terminal does not get the text" grep -qF 'ab\x1b[31mab' terminal
+  holds "a terminal gets the escapes of a model" test "$(grep -c $'\033\[31m' terminal)" -eq 0
+fi
+
 # --- a report of a folder from elsewhere
 cp -r run theirs
 echo "SECRET OF THE USER" >secret
