@@ -28,13 +28,6 @@ bool IsSet(const char* variable) {
   return value && *value;
 }
 
-std::string Join(const NamedValues& values) {
-  std::string text;
-  for (const auto& [name, value] : values)
-    text += format("{}{} {}", text.empty() ? "" : "  ", name, report::FormatNumber(value));
-  return text;
-}
-
 // A bar, if there is room for more than that, and as many of the parts as fit.
 std::string BarOfWidth(double done, std::span<const std::string> parts, size_t width) {
   constexpr size_t kBarWidth = 16, kLeastWithBar = 70;
@@ -52,19 +45,6 @@ std::string BarOfWidth(double done, std::span<const std::string> parts, size_t w
 
 // Of a run before its folder exists: more than any start has at level debug.
 constexpr size_t kEarlyMessages = 4096;
-
-// Of dist_async; empty otherwise.
-std::string StalenessText(const std::vector<int64_t>& updates) {
-  int64_t all = 0, sum = 0, most = 0;
-  for (size_t s = 0; s < updates.size(); ++s) {
-    all += updates[s];
-    sum += static_cast<int64_t>(s) * updates[s];
-    if (updates[s] > 0) most = static_cast<int64_t>(s);
-  }
-  return all == 0 ? ""
-                  : format("  staleness {:.1f}, at most {}",
-                           static_cast<double>(sum) / static_cast<double>(all), most);
-}
 
 }  // namespace
 
@@ -158,43 +138,37 @@ void ConsoleListener::OnStart(const RunStart& s) {
              FormatBytes(s.arena_bytes)));
   say(format("gradient scale: {} ({})", report::FormatNumber(s.rescale_grad), s.rescale_reason));
   if (s.first_step > 0) say(format("resuming after step {}", s.first_step));
+  trained_ = s.train_examples;
+  epoch_lines_.emplace(examples_, s.train_examples, s.val_examples);
+  last_line_ = Clock::now();
 }
 
 void ConsoleListener::OnStep(const StepEvent& e) {
-  const double done =
-      static_cast<double>(e.step) / static_cast<double>(std::max<int64_t>(e.total_steps, 1));
-  // A narrow terminal drops parts from the end.
-  const std::string parts[] = {
-      format("epoch {} step {}/{}", e.epoch + 1, e.step_in_epoch, e.steps_per_epoch),
-      "loss " + report::FormatNumber(e.loss),
-      report::FormatDuration(e.seconds_left) + " left",
-      "lr " + report::FormatNumber(e.lr),
-      format("{} {}/s", report::FormatNumber(e.images_per_second), examples_),
-      FormatBytes(report::CurrentMemoryBytes()),
-      format("waiting {:.0f} %", 100 * e.wait_share)};
+  Report(static_cast<double>(e.step) / static_cast<double>(std::max<int64_t>(e.total_steps, 1)),
+         PartsOf(e, examples_, trained_));
+}
+
+void ConsoleListener::OnValidation(const ValidationEvent& e) {
+  Report(e.done, PartsOf(e, examples_));
+}
+
+void ConsoleListener::Report(double done, const std::vector<std::string>& parts) {
   if (console_.bar()) {
     console_.ShowBar(
         BarOfWidth(done, parts, static_cast<size_t>(std::max(console_.width() - 1, 0))));
     return;
   }
-  const std::string text = format("{}", join(parts, "  "));
-  if (!console_.lines() || done < 0.01 || (first_percent_said_ && e.seconds < next_line_seconds_))
-    return;
-  first_percent_said_ = true;
-  next_line_seconds_ = e.seconds + 30;
-  console_.Message(LogLevel::kInfo, text);
+  constexpr double kFirstSeconds = 2, kLineSeconds = 30;
+  const double seconds = std::chrono::duration<double>(Clock::now() - last_line_).count();
+  const bool due = any_line_ ? seconds >= kLineSeconds : done >= 0.01 || seconds >= kFirstSeconds;
+  if (!console_.lines() || !due) return;
+  any_line_ = true;
+  last_line_ = Clock::now();
+  console_.Message(LogLevel::kInfo, format("{}", join(parts, "  ")));
 }
 
 void ConsoleListener::OnEpoch(const EpochEvent& e) {
-  std::string more = e.loss_scale > 0 ? format("  loss scale {:g}, {} steps skipped", e.loss_scale,
-                                               e.steps_skipped)
-                                      : "";
-  more += StalenessText(e.staleness);
-  console_.Message(
-      LogLevel::kInfo,
-      format("epoch {}  train: {}{}{}  ({} {}/s, {}){}{}", e.epoch, Join(e.train),
-             e.val.empty() ? "" : "  val: ", Join(e.val), report::FormatNumber(e.images_per_second),
-             examples_, report::FormatDuration(e.seconds), more, e.best ? "  best" : ""));
+  for (const std::string& line : epoch_lines_->Of(e)) console_.Message(LogLevel::kInfo, line);
 }
 
 void ConsoleListener::OnSave(const SaveEvent& e) {

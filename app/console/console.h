@@ -2,12 +2,15 @@
 #pragma once
 // Messages and progress on stderr; results go to stdout elsewhere. Colour and a progress bar only
 // on a terminal, otherwise whole lines. Owns the log, one of whose sinks it is. Thread-safe.
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/console/progress_text.h"
 #include "mxtrain/base/log.h"
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/train/events.h"
@@ -77,15 +80,22 @@ class ConsoleListener final : public TrainListener {
       : console_(console), examples_(std::move(examples)) {}
   void OnStart(const RunStart& start) override;
   void OnStep(const StepEvent& step) override;
+  void OnValidation(const ValidationEvent& validation) override;
   void OnEpoch(const EpochEvent& epoch) override;
   void OnSave(const SaveEvent& save) override;
   void OnWarning(const std::string& text) override;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  // The status line; without a bar a line within seconds, or after 1 % of the run, then every 30 s.
+  void Report(double done, const std::vector<std::string>& parts);
+
   Console& console_;
   const std::string examples_;
-  double next_line_seconds_ = 0;  // without a bar: when the next line is due
-  bool first_percent_said_ = false;
+  int64_t trained_ = 0;                    // examples of an epoch
+  std::optional<EpochLines> epoch_lines_;  // from the start of the run
+  Clock::time_point last_line_;            // without a bar; at first the start of the run
+  bool any_line_ = false;
 };
 
 }  // namespace mxtrain::console

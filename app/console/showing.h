@@ -25,6 +25,9 @@ class ShowingListener final : public TrainListener {
   void OnStep(const StepEvent& e) override {
     Try([&] { shown_->OnStep(e); });
   }
+  void OnValidation(const ValidationEvent& e) override {
+    Try([&] { shown_->OnValidation(e); });
+  }
   void OnEpoch(const EpochEvent& e) override {
     Try([&] { shown_->OnEpoch(e); });
   }

@@ -115,6 +115,9 @@ void Listeners::OnStart(const RunStart& e) {
 void Listeners::OnStep(const StepEvent& e) {
   for (TrainListener* l : listeners_) l->OnStep(e);
 }
+void Listeners::OnValidation(const ValidationEvent& e) {
+  for (TrainListener* l : listeners_) l->OnValidation(e);
+}
 void Listeners::OnEpoch(const EpochEvent& e) {
   for (TrainListener* l : listeners_) l->OnEpoch(e);
 }

@@ -83,6 +83,7 @@ class Listeners final : public TrainListener {
   void Add(TrainListener* listener) { listeners_.push_back(listener); }
   void OnStart(const RunStart& e) override;
   void OnStep(const StepEvent& e) override;
+  void OnValidation(const ValidationEvent& e) override;
   void OnEpoch(const EpochEvent& e) override;
   void OnSave(const SaveEvent& e) override;
   void OnWarning(const std::string& text) override;

@@ -33,11 +33,23 @@ struct StepEvent {
   double images_per_second = 0;  // since the last event of this kind
   // Fraction of that time without a batch to compute: the next was not ready.
   double wait_share = 0;
-  double seconds = 0, seconds_left = 0;
+  int64_t epochs = 0;  // that the run has when it is complete
+  // Until the end of the epoch and of the run, with what validation and saves are expected to take.
+  double seconds = 0, epoch_seconds_left = 0, seconds_left = 0;
+};
+
+// During validation: at its start, then at most every TrainOptions::report_seconds.
+struct ValidationEvent {
+  int64_t epoch = 0, epochs = 0;    // as in StepEvent
+  int64_t examples = 0, total = 0;  // validated so far, and all
+  double seconds_left = 0;          // of the validation; 0 at its start
+  double run_seconds_left = 0;
+  double done = 0;  // fraction of the steps of the run
 };
 
 struct EpochEvent {
   int64_t epoch = 0, step = 0;  // completed
+  int64_t epochs = 0;           // that the run has when it is complete
   double lr = 0, seconds = 0, images_per_second = 0;
   // (epochs done, learning rate) of steps spread over the epoch, including the first and the last.
   std::vector<std::pair<double, double>> rates;
@@ -63,6 +75,7 @@ class MXTRAIN_API TrainListener {
   virtual ~TrainListener() = default;
   virtual void OnStart(const RunStart&) {}
   virtual void OnStep(const StepEvent&) {}
+  virtual void OnValidation(const ValidationEvent&) {}
   virtual void OnEpoch(const EpochEvent&) {}
   virtual void OnSave(const SaveEvent&) {}
   virtual void OnWarning(const std::string&) {}

@@ -9,6 +9,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/train/internal/run_clock.h"
+#include "mxtrain/train/internal/time_left.h"
 #include "mxtrain/train/internal/trainer_impl.h"
 
 namespace mxtrain {
@@ -30,7 +31,14 @@ void LingerInStep() {
 class Trainer::Impl::Loop {
  public:
   Loop(Impl& impl, TrainListener& listener, std::atomic<int>* stop)
-      : t_(impl), listener_(listener), stop_(stop) {}
+      : t_(impl),
+        listener_(listener),
+        stop_(stop),
+        time_left_(impl.progress.steps_per_epoch(),
+                   impl.val ? static_cast<double>(impl.val->examples()) /
+                                  static_cast<double>(impl.progress.steps_per_epoch() *
+                                                      impl.progress.examples_per_step())
+                            : 0) {}
 
   RunEnd Run();
   void Summarize(RunEnd end);
@@ -69,6 +77,9 @@ class Trainer::Impl::Loop {
   void SaveNow();
   void NameSlowRank(const EpochEvent& e);
   void WarnOfUndefined(const NamedValues& values, bool of_validation);
+  void ReportTimes(StepEvent* e);
+  double WithinLimit(double seconds_left) const;
+  NamedValues Validate();
   void EndEpoch();
   void SaveEpoch(std::vector<std::string> names, bool complete);
 
@@ -81,7 +92,9 @@ class Trainer::Impl::Loop {
   bool undefined_said_ = false;  // that no epoch can be the best
   int64_t step_saved_for_ = -1;  // the last with a meeting
   RunClock clock_;
-  LossReport::Sums reported_;  // sums at the last reported step or the start of the epoch
+  TimeLeft time_left_;
+  double besides_seconds_ = 0;  // of the epoch, in saves, validation and reports
+  LossReport::Sums reported_;   // sums at the last reported step or the start of the epoch
 };
 
 void Trainer::Impl::Save(const std::vector<std::string>& names, TrainListener& listener) {
@@ -401,18 +414,30 @@ void Trainer::Impl::Loop::ReportStep() {
   clock_.Pause(t_.batches->data_wait().seconds());
   e.images_per_second = clock_.report.ImagesPerSecond();
   e.wait_share = clock_.report.WaitShare();
-  e.seconds = RunClock::SecondsSince(clock_.start);
-  if (e.images_per_second > 0)
-    e.seconds_left = static_cast<double>(progress.steps_left() * progress.examples_per_step()) /
-                     e.images_per_second;
-  if (t_.options.time_limit_seconds > 0)
-    e.seconds_left = std::min(e.seconds_left, t_.options.time_limit_seconds - e.seconds);
+  ReportTimes(&e);
   listener_.OnStep(e);
   if (clock_.warmed_up()) {
     WarnOfTimeLimit(e.seconds, static_cast<double>(clock_.batches()) /
                                    static_cast<double>(t_.options.grad_accum) / e.seconds);
   }
   clock_.BeginReport();
+}
+
+void Trainer::Impl::Loop::ReportTimes(StepEvent* e) {
+  const RunProgress& progress = t_.progress;
+  e->seconds = RunClock::SecondsSince(clock_.start);
+  e->epochs = progress.epochs();
+  time_left_.AddSteps(clock_.report.batches / t_.options.grad_accum, clock_.report.seconds);
+  const int64_t of_epoch =
+      std::min(progress.steps_per_epoch() - state().step_in_epoch, progress.steps_left());
+  e->epoch_seconds_left = WithinLimit(time_left_.Of(of_epoch, 1));
+  e->seconds_left = WithinLimit(time_left_.Of(progress.steps_left(), e->epochs - state().epoch));
+}
+
+double Trainer::Impl::Loop::WithinLimit(double seconds_left) const {
+  const double limit = t_.options.time_limit_seconds;
+  if (limit <= 0) return seconds_left;
+  return std::clamp(limit - RunClock::SecondsSince(clock_.start), 0.0, seconds_left);
 }
 
 // Warns once, after a twentieth of the time, if the rest will not suffice for a schedule that
@@ -455,7 +480,9 @@ void Trainer::Impl::Loop::TakeRequest() {
 // While the clock is paused.
 void Trainer::Impl::Loop::SaveNow() {
   agreed_.save = false;  // wished again meanwhile: for the same save
+  const auto begin = RunClock::Time::now();
   t_.Save({}, listener_);
+  besides_seconds_ += RunClock::SecondsSince(begin);
   reported_ = t_.scores.loss().sums();  // several ranks merge them
   clock_.last_save = RunClock::Time::now();
   clock_.Resume(t_.batches->data_wait().seconds());
@@ -489,13 +516,46 @@ void Trainer::Impl::Loop::WarnOfUndefined(const NamedValues& values, bool of_val
       metric, of_validation ? "validation" : "training"));
 }
 
+// With events that say how far it is.
+NamedValues Trainer::Impl::Loop::Validate() {
+  ValidationEvent e;
+  e.epoch = state().epoch;
+  e.epochs = t_.progress.epochs();
+  e.total = t_.val->examples();
+  e.done = static_cast<double>(state().step) /
+           static_cast<double>(std::max<int64_t>(t_.progress.total_steps(), 1));
+  const auto begin = RunClock::Time::now();
+  auto last_event = begin;
+  const double after =
+      time_left_.Of(t_.progress.steps_left(), std::max<int64_t>(e.epochs - e.epoch - 1, 0));
+  const auto tell = [&] {
+    e.run_seconds_left = WithinLimit(e.seconds_left + after);
+    listener_.OnValidation(e);
+    last_event = RunClock::Time::now();
+  };
+  tell();
+  return t_.net->evaluation()->Run(
+      [&](const DataBatch& batch, const std::vector<NDArray>&) {
+        e.examples = std::min(e.examples + batch.count * t_.ranks.size(), e.total);
+        if (RunClock::SecondsSince(last_event) < t_.options.report_seconds || e.examples == 0)
+          return;
+        e.seconds_left = RunClock::SecondsSince(begin) * static_cast<double>(e.total - e.examples) /
+                         static_cast<double>(e.examples);
+        tell();
+      },
+      [this] { return !t_.ranks.several() && stopped(); },
+      [this](EpochScores* scores) { return t_.ranks.Merge(scores); });
+}
+
 void Trainer::Impl::Loop::EndEpoch() {
+  const auto begin = RunClock::Time::now();
   // Several ranks would stop at different batches of the evaluation.
   if (t_.ranks.several() && stopped()) return;
   t_.updates->ReportLossScale(state().step, listener_);
   Evaluation* const evaluation = t_.net->evaluation();
   EpochEvent e;
   e.epoch = state().epoch + 1;
+  e.epochs = t_.progress.epochs();
   e.step = state().step;
   e.lr = t_.LearningRate(std::max<int64_t>(t_.progress.Position() - 1, 0));
   e.rates = RatesOfEpoch();
@@ -512,9 +572,7 @@ void Trainer::Impl::Loop::EndEpoch() {
   if (evaluation) {
     const WeightAverage::InUse averages(t_.updates->average());
     t_.ranks.Share(t_.net->auxs());
-    e.val = evaluation->Run(
-        {}, [this] { return !t_.ranks.several() && stopped(); },
-        [this](EpochScores* scores) { return t_.ranks.Merge(scores); });
+    e.val = Validate();
     if (stopped()) return;  // interrupted: on resume the epoch is ended again, completely
   }
   const NamedValues& values = evaluation ? e.val : e.train;
@@ -532,6 +590,7 @@ void Trainer::Impl::Loop::EndEpoch() {
   listener_.OnEpoch(e);
   WarnOfUndefined(values, evaluation != nullptr);
   SaveEpoch(names, complete);
+  time_left_.AddEpoch(std::exchange(besides_seconds_, 0) + RunClock::SecondsSince(begin));
   // Binding may fail for lack of memory; the epoch is then saved.
   if (t_.UnfreezesNow()) t_.Unfreeze();
   clock_.Resume(t_.batches->data_wait().seconds());

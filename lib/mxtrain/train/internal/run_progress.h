@@ -23,6 +23,11 @@ class RunProgress {
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
   int64_t steps_left() const { return total_steps_ - state_.step; }
+  // That the run has when all its steps are made, the last perhaps in part.
+  int64_t epochs() const {
+    return state_.epoch +
+           (state_.step_in_epoch + steps_left() + steps_per_epoch_ - 1) / steps_per_epoch_;
+  }
   int64_t examples_per_step() const { return examples_per_step_; }
   bool all_steps_made() const { return state_.step >= total_steps_ || state_.ended_early; }
   bool finished() const { return all_steps_made() && !state_.open; }
