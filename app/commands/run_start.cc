@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "app/commands/pretrained.h"
+#include "app/commands/resumed_run.h"
 #include "app/commands/trained_files.h"
-#include "app/config/differences.h"
 #include "app/config/document.h"
 #include "app/report/list_item.h"
 #include "app/report/output.h"
@@ -191,7 +191,8 @@ void RunStart::TakeValues(session::Session& session, Trainer* trainer, console::
   if (!flags_.resume_from.empty()) {
     const Checkpoint checkpoint = LoadCheckpoint(session.runtime(), flags_.resume_from);
     checkpoint_ = IdentityOf(checkpoint);
-    TellDifferences(session, checkpoint.model.config, console);
+    RequireSameNet(*trainer, checkpoint, flags_.resume_from);
+    TellDifferences(session, checkpoint.model.config, epochs_before_, console);
     TakeBase(session, trainer, console);
     trainer->Resume(checkpoint, flags_.extend);
   } else if (!flags_.resume) {
@@ -250,7 +251,8 @@ void RunStart::Resume(session::Session& session, const std::string& run, Trainer
       CheckpointFolder(checkpoints).LoadLast(session.runtime(), &warnings);
   checkpoint_ = IdentityOf(checkpoint);
   for (const std::string& text : warnings) console.Message(LogLevel::kWarning, text);
-  TellDifferences(session, checkpoint.model.config, console);
+  RequireSameRun(session, *trainer, checkpoint, run);
+  TellDifferences(session, checkpoint.model.config, epochs_before_, console);
   const TrainState& state = checkpoint.state;
   const bool unfinished = flags_.extend && flags_.or_begin && !state.all_steps_made();
   if (unfinished) {
@@ -322,26 +324,6 @@ void RunStart::TellIfRun(console::Console& console) const {
                   format("a new run with the configuration of {0}; to continue that run: mxtrain "
                          "train {0} --resume",
                          report::QuoteShell(run)));
-}
-
-// Warns about each setting that differs in the continued run.
-void RunStart::TellDifferences(const session::Session& session, const std::string& config_before,
-                               console::Console& console) const {
-  for (const auto& [name, before, now] :
-       config::Compare(config::FlattenText("the run's configuration", config_before),
-                       config::Flatten(session.loaded().resolved))) {
-    if (name == "train.epochs" && epochs_before_ > 0) {
-      console.Message(
-          LogLevel::kWarning,
-          format("the run continues with a different train.epochs: {} in all, before {}",
-                 epochs_before_ + std::atoll(now.c_str()),
-                 epochs_before_ + std::atoll(before.c_str())));
-      continue;
-    }
-    console.Message(LogLevel::kWarning,
-                    format("the run continues with a different {}: {}, before {}", name,
-                           now.empty() ? "default" : now, before.empty() ? "not set" : before));
-  }
 }
 
 // Writes environment and command line; `before`: earlier commands of the run.

@@ -82,8 +82,6 @@ class RunStart {
   std::string ResumedCheckpoints(const std::string& name) const;
   void CountEpochs(session::Session* session);
   void TellIfRun(console::Console& console) const;
-  void TellDifferences(const session::Session& session, const std::string& config_before,
-                       console::Console& console) const;
   void Record(session::Session& session, const report::RunFolder& folder,
               const std::string& before) const;
 

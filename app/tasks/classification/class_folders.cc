@@ -136,7 +136,6 @@ ImageFolder Look(const RecipeRequest& request) {
     for (const std::string& text : source.remarks()) request.log.Write(LogLevel::kWarning, text);
   };
   ImageFolder found;
-  found.name = root.filename().string();
   const std::string train = SubFolder(root, io::Split::kTrain),
                     val = SubFolder(root, io::Split::kVal);
   const std::string from = train.empty() ? root.string() : train;

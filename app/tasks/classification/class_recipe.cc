@@ -134,12 +134,11 @@ std::string HeadText(const ImageFolder& f, const std::string& file) {
   return format(R"(# Made by `mxtrain init`: {} to train on, {} to validate, {} classes ({}).
 # Images: {}. To try it: `mxtrain check {}`, then `mxtrain train {}`.
 {}# Any value can also be given on the command line: train.epochs=5. `mxtrain ops` lists the layers.
-name: {}
 seed: 1                                   # of all random numbers; the same seed gives the same run
 )",
                 Counted(f.train_images, "image"), f.val_images, f.classes.size(), ClassList(f),
                 Sides(f), OneLine(report::QuoteShell(file)), OneLine(report::QuoteShell(file)),
-                test, QuoteYaml(f.name));
+                test);
 }
 
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {

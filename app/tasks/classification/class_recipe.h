@@ -10,7 +10,6 @@ namespace mxtrain::tasks {
 
 // The facts about a folder of images that the choice of net and training depends on.
 struct ImageFolder {
-  std::string name;        // of the run
   std::string train, val;  // empty val: held out of the training folder
   std::string test;        // for `eval`, as the user gave it; empty: none
   std::vector<std::pair<std::string, int64_t>> classes;  // with their numbers of training images

@@ -49,7 +49,6 @@ net:
 
 struct ClassTexts {
   std::string path, validation;  // as the configuration names them; validation: "" for none
-  std::string name;
   io::FoundTextColumns columns;
   int64_t texts = 0, length = 0;
   std::vector<std::string> classes;
@@ -105,8 +104,8 @@ class TextClassRecipe final : public Recipe {
   std::string Text() const override {
     std::string text = format(
         "# Classes of texts: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain train {0}\n#   mxtrain infer runs/latest texts.txt\n\nname: {1}\nseed: 1\n\n",
-        choice_.file, QuoteYaml(texts_.name));
+        "#   mxtrain train {0}\n#   mxtrain infer runs/latest texts.txt\n\nseed: 1\n\n",
+        choice_.file);
     text += TextLine(format("vars: {{length: {}, width: 100, filters: 100}}", texts_.length),
                      "words of a text; longer ones are cut");
     text += kTextLayers;
@@ -185,7 +184,6 @@ std::unique_ptr<Recipe> RecognizeClassTexts(const RecipeRequest& request) {
   ClassTexts texts;
   texts.path = PathInFile(file, request.output);
   if (!validation.empty()) texts.validation = PathInFile(validation, request.output);
-  texts.name = (folder ? fs::path(request.root).filename() : fs::path(file).stem()).string();
   texts.columns = std::move(*columns);
   texts.texts = source->size();
   texts.length = WordsOfMost(*source);

@@ -52,10 +52,8 @@ std::vector<std::string> NamesInYaml(const fs::path& root) {
 
 class BoxFolders final : public Recipe {
  public:
-  BoxFolders(std::string name, std::string output, AnnotatedData train,
-             std::optional<AnnotatedData> val)
-      : name_(std::move(name)),
-        output_(std::move(output)),
+  BoxFolders(std::string output, AnnotatedData train, std::optional<AnnotatedData> val)
+      : output_(std::move(output)),
         train_(std::move(train)),
         val_(std::move(val)),
         size_(MedianSize(*train_.source)) {
@@ -85,8 +83,8 @@ class BoxFolders final : public Recipe {
   std::string Text() const override {
     std::string text = format(
         "# Boxes of objects: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain check {0}\n#   mxtrain train {0}\n\nname: {1}\nseed: 1\n",
-        choice_.file, QuoteYaml(name_));
+        "#   mxtrain check {0}\n#   mxtrain train {0}\n\nseed: 1\n",
+        choice_.file);
     text += format("\nnet:\n  use: {}\n", choice_.net ? choice_.net->name : "efficientnet_lite0");
     if (!is_detector())
       text += TextLine("  decoder: boxes", "objects at the points of three grids");
@@ -211,7 +209,7 @@ class BoxFolders final : public Recipe {
                            "the first selects the `best` checkpoint");
   }
 
-  const std::string name_, output_;
+  const std::string output_;
   const AnnotatedData train_;
   const std::optional<AnnotatedData> val_;  // none: held out of the training data
   const io::ImageSize size_;
@@ -229,8 +227,8 @@ std::unique_ptr<Recipe> RecognizeBoxFolders(const RecipeRequest& request) {
   if (!parts) return nullptr;
   if (parts->train.source->class_names().empty())
     Throw(ErrorKind::kData, "none of the images in {} has an object", parts->train.path);
-  return std::make_unique<BoxFolders>(root.filename().string(), request.output,
-                                      std::move(parts->train), std::move(parts->val));
+  return std::make_unique<BoxFolders>(request.output, std::move(parts->train),
+                                      std::move(parts->val));
 }
 
 }  // namespace mxtrain::tasks

@@ -65,7 +65,6 @@ net:
 
 struct Texts {
   std::string path;  // as the configuration names it
-  std::string name;
   int64_t files = 0, bytes = 0;
 };
 
@@ -91,9 +90,9 @@ class TextRecipe final : public Recipe {
   std::string Text() const override {
     std::string text = format(
         "# The next character of a text: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain train {0}\n#   mxtrain generate runs/latest --prompt \"...\"\n\nname: {1}\n"
+        "#   mxtrain train {0}\n#   mxtrain generate runs/latest --prompt \"...\"\n\n"
         "task: language_model\nseed: 1\n",
-        choice_.file, QuoteYaml(texts_.name));
+        choice_.file);
     text += kNet;
     const std::string source = format("source: text, path: {}", QuoteYaml(texts_.path));
     text += format("\ndata:\n  batch_size: {}\n", kBatch);
@@ -134,7 +133,8 @@ bool IsText(const fs::path& path) {
 
 std::unique_ptr<Recipe> RecognizeTexts(const RecipeRequest& request) {
   std::error_code none;
-  Texts texts{PathInFile(request.root, request.output), fs::path(request.root).stem().string()};
+  Texts texts;
+  texts.path = PathInFile(request.root, request.output);
   const auto add = [&](const fs::path& file) {
     ++texts.files;
     texts.bytes += static_cast<int64_t>(fs::file_size(file, none));

@@ -301,7 +301,6 @@ std::unique_ptr<Recipe> RecognizeMaskFolders(const RecipeRequest& request) {
   const std::optional<Pair> val = parts ? PairOf(root, io::Split::kVal) : std::nullopt;
   MaskFolder folder;
   MaskData data;
-  data.name = root.filename().string();
   const auto images = OpenImages(train->images);
   folder.train = PathInFile(train->images.string(), request.output);
   folder.train_masks = PathInFile(train->masks.string(), request.output);

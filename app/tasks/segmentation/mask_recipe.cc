@@ -70,8 +70,8 @@ class MaskRecipe final : public Recipe {
         NormalizeText(published ? choice_.weights->facts : ZooWeights(), weighted);
     std::string text = format(
         "# A class for each pixel: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain check {0}\n#   mxtrain train {0}\n\nname: {1}\nseed: 1\n",
-        choice_.file, QuoteYaml(data_.name));
+        "#   mxtrain check {0}\n#   mxtrain train {0}\n\nseed: 1\n",
+        choice_.file);
     if (published) {
       text += format("\nnet:\n  use: {}\n", choice_.net->name);
       text += TextLine("  decoder: pyramid",

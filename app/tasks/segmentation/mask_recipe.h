@@ -13,7 +13,6 @@ namespace mxtrain::tasks {
 
 // The facts that the choice of net and training depends on.
 struct MaskData {
-  std::string name;
   // The lines of data.train and data.val that name the data; of val empty: a fifth is held out.
   std::string train, val;
   int64_t train_images = 0, val_images = 0;

@@ -61,7 +61,7 @@ net:
 
 struct Lines {
   std::string path, validation;  // as the configuration names them; validation: "" for none
-  std::string name, image_column, text_column;
+  std::string image_column, text_column;
   int64_t lines = 0, letters = 0, longest = 0;
   int width = 0;  // of the net's input
 };
@@ -85,8 +85,8 @@ class LineRecipe final : public Recipe {
   std::string Text() const override {
     std::string text = format(
         "# Lines of text: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain train {0}\n#   mxtrain infer runs/latest FOLDER\n\nname: {1}\nseed: 1\n\n",
-        choice_.file, QuoteYaml(lines_.name));
+        "#   mxtrain train {0}\n#   mxtrain infer runs/latest FOLDER\n\nseed: 1\n\n",
+        choice_.file);
     text += TextLine(
         format("vars: {{width: {}}}", lines_.width),
         format("pixels of a line {} pixels high; {} make a step", kLineHeight, kPixelsOfStep));
@@ -227,7 +227,6 @@ std::unique_ptr<Recipe> RecognizeLines(const RecipeRequest& request) {
   if (!fs::is_regular_file(source->FileOf(0), none)) return nullptr;
   Lines lines;
   lines.path = PathInFile(file.string(), request.output);
-  lines.name = (fs::is_directory(root, none) ? root.filename() : root.stem()).string();
   lines.image_column = columns->first;
   lines.text_column = columns->second;
   const auto other = TableNamed(file.parent_path(), {"val", "valid", "validation", "dev", "test"});
