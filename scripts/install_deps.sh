@@ -9,7 +9,7 @@ packages=(
   g++ cmake ninja-build ccache
   libcli11-dev libyaml-cpp-dev libfmt-dev libspdlog-dev doctest-dev nlohmann-json3-dev
   libdnnl-dev libhwy-dev libonnx-dev libprotobuf-dev
-  libjpeg-dev libturbojpeg0-dev libpng-dev libgif-dev libwebp-dev libtiff-dev libstb-dev
+  libjpeg-dev libturbojpeg0-dev libpng-dev libgif-dev libwebp-dev libtiff-dev libarchive-dev libstb-dev
   libpugixml-dev libpcre2-dev libutf8proc-dev
   libopencv-core-dev libopencv-imgproc-dev
   zlib1g-dev libdeflate-dev libxxhash-dev fonts-dejavu-core

@@ -41,12 +41,14 @@ class Infer final : public Command {
     Arguments arguments = line.Add("infer", "predict images or the rows of a table");
     DeclareModel(arguments, &model_);
     arguments
-        .Option("inputs", &inputs_,
-                "folders, image files, lists of files (.txt .lst .tsv .csv), or - for a list on "
-                "stdin, a folder of MNIST's or CIFAR's files; for a model trained on a table: a "
-                "table with its input columns, or - (for "
-                "one trained on a column of images, text is a table if its first line names that "
-                "column, else a list)")
+        .Option(
+            "inputs", &inputs_,
+            "folders, image files, lists of files (.txt .lst .tsv .csv), a tar or zip archive of "
+            "images, or - for a list, an image or an archive on stdin, a folder of MNIST's or "
+            "CIFAR's files; for a model trained on a table: a "
+            "table with its input columns, or - (for "
+            "one trained on a column of images, text is a table if its first line names that "
+            "column, else a list)")
         .Takes("INPUT");
     arguments
         .Option("--key", &key_,
@@ -117,6 +119,8 @@ class Infer final : public Command {
     arguments.Examples(
         "  mxtrain infer runs/latest photos\n  ls *.jpg | mxtrain infer runs/latest - --format csv "
         "--top-k 3\n"
+        "  cat photo.jpg | mxtrain infer runs/latest -\n"
+        "  mxtrain infer runs/latest photos.zip\n"
         "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
         "  mxtrain infer runs/houses new.csv --key id --output predicted.csv\n"
         "  mxtrain infer downloads/resnet@0 photos --size 3,224,224\n"
@@ -401,6 +405,8 @@ class Infer final : public Command {
       Throw(ErrorKind::kUsage, "this model reads texts, of one file at a time; {} were given",
             inputs_.size());
     if (inputs_.size() != 1) return nullptr;
+    // Its first bytes say what it is.
+    if (inputs_[0] == "-" && spec.EncoderText().empty()) inference::KeepStdin();
     const io::RecognizedSource found = spec.Recognize(inputs_[0]);
     if (!found.kind || !(found.recognition.certain || !spec.EncoderText().empty())) return nullptr;
     std::shared_ptr<const io::Source> source =

@@ -59,7 +59,8 @@ class Init final : public Command {
             "folder", &folder_,
             "folder with one sub-folder of images per class, or with such folders in train/, "
             "val/ and test/ (used only by eval), or named alike: Training, seg_test; images with "
-            "masks or boxes; a text file, or a folder of them; a table or JSON lines of texts with "
+            "masks or boxes; a tar or zip archive of such folders of classes; a text file, or a "
+            "folder of them; a table or JSON lines of texts with "
             "a label each")
         .Required()
         .Takes("FOLDER");
@@ -248,7 +249,7 @@ class Init final : public Command {
             "link to it: ln -s NAME LINK",
             folder_);
     }
-    if (output_.empty()) output_ = (file ? root.stem() : root.filename()).string() + ".yaml";
+    if (output_.empty()) output_ = (file ? NameOf(root) : root.filename().string()) + ".yaml";
     const tasks::RecipeRequest request{folder_, root.string(), output_, console.logger()};
     for (const bool any : {false, true}) {
       for (const tasks::TaskKind& kind : tasks::Tasks().kinds()) {
@@ -262,7 +263,8 @@ class Init final : public Command {
     if (file) {
       const std::string lines = LinesFor(folder_);
       Throw(ErrorKind::kFileSystem, "{} is not a folder{}", folder_,
-            lines.empty() ? ", and no text file (.txt), nor a table (.tsv, .csv) or JSON lines "
+            lines.empty() ? ", and no archive of images (.tar, .zip), no text file (.txt), nor a "
+                            "table (.tsv, .csv) or JSON lines "
                             "(.jsonl) of texts with a label each"
                           : lines);
     }
@@ -270,6 +272,13 @@ class Init final : public Command {
           "{} contains no folders; put the images of each class into a folder named after the "
           "class: {}/cat, {}/dog{}",
           folder_, folder_, folder_, LinesFor(root));
+  }
+
+  // Of the default output: photos of photos.tar.gz.
+  static std::string NameOf(const fs::path& file) {
+    fs::path name = file.stem();
+    if (Lower(name.extension().string()) == ".tar") name = name.stem();
+    return name.string();
   }
 
   std::string folder_, output_, task_, net_, weights_, family_, state_;

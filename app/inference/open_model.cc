@@ -25,6 +25,8 @@
 #include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/io/image.h"
+#include "mxtrain/io/image_archive.h"
 #include "mxtrain/io/image_folder_source.h"
 #include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/list_line.h"
@@ -38,6 +40,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostListBytes = size_t{4} << 30;
+constexpr const char* kStdin = "/dev/stdin";
+constexpr size_t kTold = 512;                         // bytes of stdin that tell what it is
 constexpr size_t kMostRecordBytes = size_t{1} << 20;  // of the header of a table
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
@@ -130,6 +134,24 @@ std::string BufferStdin() {
   check(lseek(memory, 0, SEEK_SET) == 0 && dup2(memory, STDIN_FILENO) == STDIN_FILENO);
   close(memory);
   return beginning;
+}
+
+// An image, or a list, told by the first bytes.
+void AddStdin(std::vector<std::string>* files) {
+  const std::string begin = BufferStdin();
+  if (io::ProbeImage(begin)) return files->push_back(kStdin);
+  if (io::BeginsArchive(begin)) Throw(ErrorKind::kUsage, "stdin is an archive; give it alone");
+  // Zeros separate the paths of `find -print0`.
+  const bool text = std::ranges::none_of(begin.substr(0, kTold), [](unsigned char c) {
+    return c != 0 && c < ' ' && c != '\n' && c != '\r' && c != '\t';
+  });
+  if (!text) {
+    const auto why = io::ProbeImage(begin);
+    Throw(ErrorKind::kData,
+          "stdin is no list of paths, no archive (tar, zip), and no image that can be read: {}",
+          why.error().reason);
+  }
+  ReadList(std::cin, "stdin", "", files);
 }
 
 // The current target of a link such as runs/latest.
@@ -432,7 +454,7 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, c
   std::vector<std::string> files, missing;
   for (const std::string& input : inputs) {
     if (input == "-") {
-      ReadList(std::cin, "stdin", "", &files);
+      AddStdin(&files);
     } else if (fs::is_directory(input)) {
       if (!IsEmpty(input)) AddFolder(input, &files, log);
     } else if (!fs::exists(input)) {
@@ -441,6 +463,8 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, c
     } else if (IsList(input)) {
       std::istringstream list(ReadFile(input, kMostListBytes, Readable::kFileOrPipe));
       ReadList(list, input, fs::path(input).parent_path(), &files);
+    } else if (io::IsImageArchive(input)) {
+      Throw(ErrorKind::kUsage, "{} is an archive; give it alone", input);
     } else {
       files.push_back(input);
     }
@@ -450,6 +474,10 @@ std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, c
           config::DidYouMeanFile(missing[0]));
   if (files.empty()) log.Write(LogLevel::kInfo, "no images found: nothing to predict");
   return files;
+}
+
+void KeepStdin() {
+  BufferStdin();
 }
 
 bool LooksLikeTable(const std::string& input, const session::PipelineSpec& spec) {

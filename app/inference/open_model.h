@@ -56,12 +56,17 @@ OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& w
 void CheckOrder(const std::string& model, const std::string& data, const std::string& command);
 
 // The images of folders (with the folders inside, sorted), files, lists (.txt, .lst, .tsv, .csv:
-// the lines of list_line.h, labels optional; relative to the list) and "-" (such a list on stdin,
-// relative to the working folder); a zero byte ends a path like a line end. A line that is the name
-// of a file is used whole. A missing input is kept and reported with the unreadable images; throws
-// kFileSystem if all are missing, and kData for a line that cannot be a path. Reports if there are
-// no images (empty folders and lists); throws kData for a folder that contains only other files.
+// the lines of list_line.h, labels optional; relative to the list) and "-" (an image on stdin, or
+// such a list, relative to the working folder); a zero byte ends a path like a line end. A line
+// that is the name of a file is used whole. A missing input is kept and reported with the
+// unreadable images; throws kFileSystem if all are missing, and kData for a line that cannot be a
+// path. Reports if there are no images (empty folders and lists); throws kData for a folder that
+// contains only other files.
 std::vector<std::string> CollectImages(const std::vector<std::string>& inputs, const Logger& log);
+
+// Reads stdin to its end, into memory; from then on /dev/stdin is a file that can be read any
+// number of times.
+void KeepStdin();
 
 // For a run on a table with one column of images: whether an input of CollectImages is a table, and
 // not a list: its first record names that column (PipelineSpec::BeginsTable). Pipes and compressed

@@ -13,6 +13,7 @@
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/image.h"
+#include "mxtrain/io/image_archive.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::tasks {
@@ -147,15 +148,44 @@ ImageFolder Look(const RecipeRequest& request) {
     const auto validation = OpenFolder(val, source->class_names());
     warn(*validation);
     found.val_images = validation->size();
-    found.val = PathInFile(val, request.output);
+    found.val.path = PathInFile(val, request.output);
   } else {
     found.holdout = kHoldout;
     found.val_images = std::llround(kHoldout * static_cast<double>(found.train_images));
     found.train_images -= found.val_images;
   }
-  found.train = PathInFile(from, request.output);
+  found.train.path = PathInFile(from, request.output);
   if (const std::string test = SubFolder(root, io::Split::kTest); !train.empty() && !test.empty())
     found.test = Shown(test);
+  Probe(*source, &found, request.log);
+  return found;
+}
+
+std::unique_ptr<io::Source> OpenArchive(const std::string& path, const std::string& folder,
+                                        const std::vector<std::string>& classes) {
+  io::ImageArchiveParam param;
+  param.Init({{"path", path}, {"folder", folder}, {"classes", params::Print(classes)}},
+             "image_archive");
+  return io::NewImageArchiveSource(param);
+}
+
+// The same for an archive. A part for tests is left to the user: `eval` takes an archive whole.
+ImageFolder LookIntoArchive(const RecipeRequest& request) {
+  ImageFolder found;
+  const io::ArchiveParts parts = io::PartsOf(io::ImageArchive(request.root));
+  found.train = {PathInFile(request.root, request.output), true, parts.train};
+  const auto source = OpenArchive(request.root, parts.train, {});
+  Count(*source, request.folder, &found);
+  for (const std::string& text : source->remarks()) request.log.Write(LogLevel::kWarning, text);
+  if (!parts.train.empty() && !parts.val.empty()) {
+    found.val = found.train;
+    found.val.folder = parts.val;
+    found.val_images = OpenArchive(request.root, parts.val, source->class_names())->size();
+  } else {
+    found.holdout = kHoldout;
+    found.val_images = std::llround(kHoldout * static_cast<double>(found.train_images));
+    found.train_images -= found.val_images;
+  }
   Probe(*source, &found, request.log);
   return found;
 }
@@ -238,7 +268,9 @@ class ClassFolders final : public Recipe {
 }  // namespace
 
 std::unique_ptr<Recipe> RecognizeClassFolders(const RecipeRequest& request) {
-  if (FoldersIn(request.root).empty()) return nullptr;
+  if (io::IsImageArchive(request.root))
+    return std::make_unique<ClassFolders>(LookIntoArchive(request), request.folder);
+  if (!fs::is_directory(request.root) || FoldersIn(request.root).empty()) return nullptr;
   return std::make_unique<ClassFolders>(Look(request), request.folder);
 }
 

@@ -86,21 +86,19 @@ data:
   batch_size: {}
 {}  # cache: ram                            # keep decoded images in memory, if reading them limits the speed
   train:
-    source: image_folder
-    path: {}
-    shuffle: true
+{}    shuffle: true
     transforms:                           # a different view of each image in every epoch
       - random_resized_crop: {{size: {}, area: [0.35, 1]}}
       - flip                              # remove it if left and right differ in meaning: digits, text
       - normalize: auto                   # mean 0 and deviation 1, measured on the training images
 )",
-                            choice.batch_size, ExactDecodeText(), QuoteYaml(f.train), size);
+                            choice.batch_size, ExactDecodeText(), SourceText(f.train), size);
   text += "  val:\n";
   text += f.val.empty() ? format(
                               "    split: {}                           # fraction of each class "
                               "held out for validation\n",
                               f.holdout)
-                        : format("    source: image_folder\n    path: {}\n", QuoteYaml(f.val));
+                        : SourceText(f.val);
   return text + format(R"(    transforms:
       - resize: {}
       - center_crop: {}
@@ -123,6 +121,16 @@ train:
 }
 
 }  // namespace
+
+std::string SourceText(const ImagePlace& place) {
+  std::string text =
+      format("    source: {}\n    path: {}\n", place.archive ? "image_archive" : "image_folder",
+             QuoteYaml(place.path));
+  if (!place.folder.empty())
+    text +=
+        format("    folder: {}                     # in the archive\n", QuoteYaml(place.folder));
+  return text;
+}
 
 std::string HeadText(const ImageFolder& f, const std::string& file) {
   const std::string test = f.test.empty()

@@ -8,10 +8,21 @@
 
 namespace mxtrain::tasks {
 
+// Where images lie: a folder with one folder for each class, or, with `archive`, such a folder in
+// an archive, "" for the one that all its images lie in.
+struct ImagePlace {
+  std::string path;  // as the configuration names it; empty: none
+  bool archive = false;
+  std::string folder;
+  bool empty() const { return path.empty(); }
+};
+// Its lines of a configuration: the source, and where it reads.
+std::string SourceText(const ImagePlace& place);
+
 // The facts about a folder of images that the choice of net and training depends on.
 struct ImageFolder {
-  std::string train, val;  // empty val: held out of the training folder
-  std::string test;        // for `eval`, as the user gave it; empty: none
+  ImagePlace train, val;  // empty val: held out of the training images
+  std::string test;       // for `eval`, as the user gave it; empty: none
   std::vector<std::pair<std::string, int64_t>> classes;  // with their numbers of training images
   int64_t train_images = 0, val_images = 0;              // train_images: without held-out ones
   double holdout = 0;  // fraction of the training folder used for validation if there is no val
@@ -30,7 +41,7 @@ struct TrainingChoice {
 // total, a multiple of 5, within 10 .. 60. `input_size` > 0 is used as given.
 TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size);
 
-// The comments at the head of a configuration, and the keys `name` and `seed`.
+// The comments at the head of a configuration, and the key `seed`.
 std::string HeadText(const ImageFolder& folder, const std::string& file);
 
 // YAML. Paths are written as given; `file` is the name that the user will use for it.

@@ -56,8 +56,6 @@ MXTRAIN_TASK(classification_task, tasks) {
     return head.gives_classes() && one ? std::make_unique<ClassificationTask>(head) : nullptr;
   };
   kind.recognize = [](const RecipeRequest& request) {
-    std::error_code none;
-    if (std::filesystem::is_regular_file(request.root, none)) return RecognizeClassTexts(request);
     auto folders = RecognizeClassFolders(request);
     return folders ? std::move(folders) : RecognizeClassTexts(request);
   };

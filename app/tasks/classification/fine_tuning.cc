@@ -53,9 +53,7 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
   std::string text = format("\ndata:\n  batch_size: {}\n", choice.batch_size) + ExactDecodeText();
   if (weights.head_only)
     text += TextLine("  cache: features", "what the head reads is computed once for each image");
-  text += "  train:\n";
-  text += format("    source: image_folder\n    path: {}\n    shuffle: true\n",
-                 QuoteYaml(folder.train));
+  text += "  train:\n" + SourceText(folder.train) + "    shuffle: true\n";
   if (weights.head_only) {
     text += TextLine("    transforms:", "none that is random") + whole;
   } else {
@@ -66,10 +64,9 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
     text += format("      - {}\n", pixels);
   }
   text += "  val:\n";
-  text += folder.val.empty()
-              ? TextLine(format("    split: {}", folder.holdout),
-                         "fraction of each class held out for validation")
-              : format("    source: image_folder\n    path: {}\n", QuoteYaml(folder.val));
+  text += folder.val.empty() ? TextLine(format("    split: {}", folder.holdout),
+                                        "fraction of each class held out for validation")
+                             : SourceText(folder.val);
   return text +
          TextLine("    transforms:", weights.head_only
                                          ? ""
