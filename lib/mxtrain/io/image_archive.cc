@@ -71,7 +71,7 @@ struct ArchivedImage {
 };
 
 // Up to `size` bytes from `offset` on.
-std::string ReadAt(int fd, uint64_t offset, size_t size, const std::string& path) {
+std::string BytesAt(int fd, uint64_t offset, size_t size, const std::string& path) {
   std::string bytes(size, '\0');
   size_t done = 0;
   while (done < size) {
@@ -250,12 +250,12 @@ struct ImageArchive::Impl {
     const la_ssize_t count = archive_read_data(a, begin.data(), begin.size());
     if (count < 0) Damaged(a);
     const std::string_view first(begin.data(), static_cast<size_t>(count));
-    if (ReadAt(file.get(), image->offset, first.size(), path) == first) {
+    if (BytesAt(file.get(), image->offset, first.size(), path) == first) {
       image->stored = ArchivedImage::Stored::kPlain;
       return true;
     }
     const std::optional<std::string> inflated =
-        Inflated(ReadAt(file.get(), image->offset, DeflatedBound(size), path), size);
+        Inflated(BytesAt(file.get(), image->offset, DeflatedBound(size), path), size);
     if (inflated && std::string_view(*inflated).starts_with(first)) {
       image->stored = ArchivedImage::Stored::kDeflated;
       return true;
@@ -341,12 +341,12 @@ void ImageArchive::Read(int64_t index, std::string* bytes) const {
       return;
     case ArchivedImage::Stored::kPlain:
       *bytes =
-          ReadAt(impl_->file.get(), image.offset, static_cast<size_t>(image.size), impl_->path);
+          BytesAt(impl_->file.get(), image.offset, static_cast<size_t>(image.size), impl_->path);
       if (bytes->size() != image.size) fail();
       return;
     case ArchivedImage::Stored::kDeflated: {
       std::optional<std::string> inflated =
-          Inflated(ReadAt(impl_->file.get(), image.offset, DeflatedBound(image.size), impl_->path),
+          Inflated(BytesAt(impl_->file.get(), image.offset, DeflatedBound(image.size), impl_->path),
                    image.size);
       if (!inflated) fail();
       *bytes = std::move(*inflated);
