@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain import FILE
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <iostream>
@@ -35,13 +36,19 @@ class Import final : public Command {
                 "write the arrays into this .safetensors file, which the printed configuration "
                 "then names")
         .Takes("FILE");
+    arguments
+        .Option("--loss", &loss_,
+                "the layer that follows the scores of a file that ends without one, to train on: "
+                "SoftmaxOutput for classes, LogisticRegressionOutput for sets of classes, "
+                "LinearRegressionOutput for numbers")
+        .OneOf({"SoftmaxOutput", "LogisticRegressionOutput", "LinearRegressionOutput"});
     arguments.Option("--output", &output_, "write the configuration to this file instead of stdout")
         .Takes("FILE");
     arguments.Flag("--overwrite", &overwrite_, "replace existing files");
     arguments.Examples(
         "  mxtrain import resnet18.onnx\n  mxtrain import resnet18.onnx --weights "
-        "resnet18.safetensors --output resnet18.yaml\n  mxtrain train photos.yaml -c "
-        "resnet18.yaml");
+        "resnet18.safetensors --loss SoftmaxOutput --output resnet18.yaml\n"
+        "  mxtrain train photos.yaml -c resnet18.yaml");
   }
 
   int Run(const CommonFlags& flags, console::Console& console) override {
@@ -52,7 +59,9 @@ class Import final : public Command {
     report::RequireFree(std::array{weights_, output_}, std::array{file_}, overwrite_);
     const auto runtime = session::MakeRuntime(
         flags, 0, session::MakeRegistry(flags.plugins, DeviceType::kCPU), console.log());
-    const onnx::ImportedNet net = Read(runtime->operators());
+    onnx::ImportedNet net = Read(runtime->operators());
+    if (!loss_.empty()) AddLoss(&net);
+    const std::string renamed = flags.json ? "" : CallInputData(&net);
     onnx::ToSymbol(net, runtime->operators());  // every layer fits
     for (const std::string& note : net.notes) console.Message(LogLevel::kWarning, note);
     if (!weights_.empty())
@@ -60,9 +69,9 @@ class Import final : public Command {
     if (flags.json) {
       PrintJson(net);
     } else if (output_.empty()) {
-      std::cout << YamlOf(net);
+      std::cout << YamlOf(net, renamed);
     } else {
-      Write(output_, YamlOf(net));
+      Write(output_, YamlOf(net, renamed));
     }
     return 0;
   }
@@ -79,7 +88,39 @@ class Import final : public Command {
     return config::ImportOnnx(file_, operators, {{"", TShape::Parse("(" + size_ + ")")}});
   }
 
-  std::string YamlOf(const onnx::ImportedNet& net) const {
+  static bool IsTaken(const onnx::ImportedNet& net, const std::string& name) {
+    const auto named = [&name](const auto& one) { return one.name == name; };
+    return std::ranges::any_of(net.layers, named) || std::ranges::any_of(net.variables, named);
+  }
+
+  // After the only output, unless that is a loss.
+  void AddLoss(onnx::ImportedNet* net) const {
+    if (net->outputs.size() != 1)
+      Throw(ErrorKind::kUsage, "--loss: {} has {} outputs, and a loss follows one", file_,
+            net->outputs.size());
+    const bool has_loss = std::ranges::any_of(net->layers, [&](const auto& layer) {
+      return layer.name == net->outputs[0] && layer.op.ends_with("Output");
+    });
+    if (has_loss) return;
+    std::string name = loss_ == "SoftmaxOutput" ? "softmax" : "loss";
+    while (IsTaken(*net, name)) name += "_";
+    net->layers.push_back({loss_, name, {}, net->outputs, {}});
+    net->outputs = {name};
+  }
+
+  // The only input gets the name of the images of a configuration. Returns the one that it had, if
+  // that is another.
+  static std::string CallInputData(onnx::ImportedNet* net) {
+    if (net->inputs.size() != 1 || net->inputs[0].name == "data" || IsTaken(*net, "data"))
+      return "";
+    const std::string name = net->inputs[0].name;
+    for (auto& layer : net->layers) std::ranges::replace(layer.inputs, name, std::string("data"));
+    std::ranges::replace(net->outputs, name, std::string("data"));
+    net->inputs[0].name = "data";
+    return name;
+  }
+
+  std::string YamlOf(const onnx::ImportedNet& net, const std::string& renamed) const {
     const config::NetConfig written = config::WrittenNetOf(net);
     std::vector<config::Member> members;
     const auto add = [&members](const char* key, const config::Value& value) {
@@ -94,7 +135,9 @@ class Import final : public Command {
       const auto file = config::Value::Map({{"file", {}, config::Value::Scalar(weights_)}});
       top.push_back({"train", {}, config::Value::Map({{"weights", {}, file}})});
     }
-    return format("# From {}.\n{}", report::Printable(file_),
+    const std::string of_input =
+        renamed.empty() ? "" : format(" Its input {} is called data.", report::Printable(renamed));
+    return format("# From {}.{}\n{}", report::Printable(file_), of_input,
                   config::ToYaml(config::Value::Map(std::move(top))));
   }
 
@@ -118,7 +161,7 @@ class Import final : public Command {
               << std::endl;
   }
 
-  std::string file_, size_, weights_, output_;
+  std::string file_, size_, weights_, output_, loss_;
   bool overwrite_ = false;
 };
 

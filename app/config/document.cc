@@ -50,6 +50,20 @@ void Merge(Value from, Value* into) {
   }
 }
 
+// A whole file over others. Of the two keys for the inputs of a net it has its own alone.
+void MergeFile(Value from, Value* into) {
+  Member* const over = from.is_map() ? from.Find("net") : nullptr;
+  Member* const under = into->is_map() ? into->Find("net") : nullptr;
+  if (over && under && over->value.is_map() && under->value.is_map()) {
+    const bool one = over->value.Find("input"), several = over->value.Find("inputs");
+    if (one != several) {
+      const std::string other = one ? "inputs" : "input";
+      std::erase_if(under->value.members, [&](const Member& m) { return m.key == other; });
+    }
+  }
+  Merge(std::move(from), into);
+}
+
 class DocumentLoader {
  public:
   DocumentLoader(const LoadRequest& request, Diagnostics* diagnostics)
@@ -62,7 +76,7 @@ class DocumentLoader {
       const fs::path path = request_.working_folder / file;
       own_files_.insert(file);
       NoteVars(root);
-      Merge(LoadFile(file, path, ReadNamed(file, path)), &root);
+      MergeFile(LoadFile(file, path, ReadNamed(file, path)), &root);
     }
     if (!request_.overrides.empty()) {
       own_vars_ = VarsOf(root);
@@ -195,9 +209,9 @@ class DocumentLoader {
     included_bytes_ += text.size();
     require(included_bytes_ <= kMostIncluded,
             format("included files have more than {} bytes together", kMostIncluded));
-    Merge(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(), path,
-                   std::move(text)),
-          merged);
+    MergeFile(LoadFile((fs::path(includer).parent_path() / file.text).lexically_normal().string(),
+                       path, std::move(text)),
+              merged);
   }
 
   // Replaces `net: {use: NAME, classes: N}` by the net of that name, below all that is written.
@@ -231,7 +245,7 @@ class DocumentLoader {
     std::erase_if(net.members, [](const Member& m) { return m.key == "layers"; });
     PrepareToCover(root, &parts);
     NoteVars(parts);
-    Merge(std::move(*root), &parts);
+    MergeFile(std::move(*root), &parts);
     *root = std::move(parts);
   }
 

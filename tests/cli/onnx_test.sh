@@ -83,6 +83,17 @@ expect 0 import relu.onnx
 prints "act_type: relu"
 holds "a layer that no output depends on" bash -c '! grep -q sigmoid stdout'
 
+# An input of another name, and scores without a loss, beside a configuration that has both.
+sed 's/^net:/net:\n  # of points/' points.yaml >whole.yaml
+expect 0 import relu.onnx --loss LinearRegressionOutput --output relu.yaml
+holds "the input keeps its name" grep -q "its input x is called data" <(tr I i <relu.yaml)
+expect 0 plan whole.yaml -c relu.yaml 'data.train.columns={data: [a, b, c], loss_label: [a, b, c]}' train.metrics=null
+prints "loss"
+printf 'net: {inputs: {data: [3]}, layers: [{FullyConnected: {num_hidden: 2}}, {SoftmaxOutput: {name: softmax}}]}\n' >inputs.yaml
+expect 0 plan whole.yaml -c inputs.yaml
+expect 0 import model.onnx --loss SoftmaxOutput
+holds "there are two losses" test "$(grep -c SoftmaxOutput: stdout)" -eq 1
+
 # Relu of an input that PyTorch calls x.1, which is x_1 in the net.
 printf "\010\010\072\101\012\016\012\003x.1\022\001y\042\004Relu\022\001g\132\026\012\003x.1${type}\142\024\012\001y${type}\102\002\020\021" >dots.onnx
 for name in x.1 x_1; do
