@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The commands of README, of the guide and of the examples in the help run as they stand there, in their order, on small data. What cannot run
+# here is listed below, with the reason; a line that is in no page any more must leave the list.
+. "$(dirname "$0")/common.sh"
+
+# REASON|LINE
+listed=$(cat <<'END'
+published weights (fine_tuning_test.sh, pretrained_test.sh)|mxtrain init photos --net efficientnet_lite0 --weights FILE --output tuned.yaml
+published weights|mxtrain train tuned.yaml
+published weights|mxtrain init photos --net efficientnet_lite0 --weights efficientnet_lite0.pth
+published weights|mxtrain init photos --net efficientnet_lite0 --weights efficientnet_lite0.pth --head-only --output head.yaml
+published weights|mxtrain train head.yaml
+published weights|mxtrain train mine.yaml net.use=efficientnet_lite0 train.weights=efficientnet_lite0.pth vars.bn_eps=0.001 vars.same_padding=true
+published weights|mxtrain train configs/imagenet/resnet50.yaml train.weights.file=resnet50.safetensors data.train.path=... data.val.path=...
+a download|mxtrain init photos --net efficientnet_lite0 --weights hf://timm/tf_efficientnet_lite0.in1k/model.safetensors --weights-family timm_tf
+a download|mxtrain init photos --net efficientnet_b0 --weights hf://timm/efficientnet_b0.ra_in1k/model.safetensors --weights-family timm
+a download|mxtrain init photos --net resnet50 --weights hf://timm/resnet50.a1_in1k/model.safetensors
+a model of MXNet (exports_test.sh)|mxtrain infer resnet@0 photos --size 3,224,224 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --labels names.txt
+a model of MXNet (exports_test.sh)|mxtrain infer downloads/resnet@0 photos --size 3,224,224
+GPUs (placement_test.sh)|mxtrain train photos.yaml --device gpu:0 --place late=gpu:1
+GPUs (placement_test.sh)|mxtrain plan photos.yaml --place 'late=cpu(1)'
+GPUs (placement_test.sh)|mxtrain eval runs/latest --device gpu:0 --place late=gpu:1
+MNIST|mxtrain train configs/mnist/lenet.yaml data.train.path=DIR data.val.path=DIR
+MNIST|mxtrain train configs/mnist/lenet.yaml
+MNIST|mxtrain bench configs/mnist/lenet.yaml
+MNIST|mxtrain lr-find configs/mnist/lenet.yaml
+MNIST|mxtrain plan configs/mnist/lenet.yaml --plot-net net.svg
+ImageNet|mxtrain plan configs/imagenet/resnet50.yaml data.batch_size=64
+ImageNet|mxtrain plan configs/imagenet/resnet50.yaml --memory 8GiB
+arrays (arrays_test.sh)|mxtrain infer net.onnx --input left=a.npy --input right=b.npy --output scores.npy
+arrays (arrays_test.sh)|mxtrain infer net.onnx --input data=x.npy --format csv
+arrays (arrays_test.sh)|mxtrain eval net.onnx --input data=x.npy --input softmax_label=y.npy
+boxes (boxes_test.sh)|mxtrain init cells --net efficientnet_lite0 --weights efficientnet_lite0.pth
+boxes (boxes_test.sh)|mxtrain check cells.yaml
+boxes (boxes_test.sh)|mxtrain train cells.yaml
+boxes (yolox_test.sh)|mxtrain init cells --net yolox_nano --weights yolox_nano.pth
+boxes (yolox_test.sh)|mxtrain train configs/detection/yolox_s.yaml train.weights.file=yolox_s.pth data.train.path=... data.val.path=...
+boxes (anchors_test.sh)|mxtrain init cells --net ssdlite320_mobilenet_v3_large --weights ssdlite320_mobilenet_v3_large_coco.pth
+boxes (tiles_test.sh)|mxtrain infer runs/cells slides --tile 640 --overlap 64 --output boxes.csv
+boxes (tiles_test.sh)|mxtrain eval runs/cells --tile 640
+boxes (boxes_test.sh)|mxtrain eval runs/cells
+boxes (boxes_test.sh)|mxtrain infer runs/cells photos --output boxes.csv
+boxes (boxes_test.sh)|mxtrain infer runs/cells photos --annotate drawn --threshold 0.5
+images as labels (image_labels_test.sh)|mxtrain eval runs/mnist-denoise
+images as labels (image_labels_test.sh)|mxtrain infer runs/mnist-denoise photos --images clean
+masks (masks_test.sh)|mxtrain init streets --net efficientnet_lite0 --weights efficientnet_lite0.pth
+masks (masks_test.sh)|mxtrain check streets.yaml
+masks (masks_test.sh)|mxtrain train streets.yaml
+masks (masks_test.sh)|mxtrain train configs/segmentation/lraspp_mobilenet_v3_large.yaml train.weights.file=lraspp_mobilenet_v3_large.pth vars.classes=5 data.train.path=... data.train.targets=... data.val.path=... data.val.targets=...
+masks (masks_test.sh)|mxtrain train CONFIG vars.auxiliary=false train.weights=runs/latest train.epochs=0
+masks (masks_test.sh)|mxtrain eval runs/streets
+masks (masks_test.sh)|mxtrain infer runs/streets photos --images masks
+END
+)
+used=$work/used
+: >"$used"
+
+# --- what the pages take for granted
+fixtures=$work/fixtures
+mkdir "$fixtures"
+cd "$fixtures" || exit 1
+"$helper" images photos/train 40
+"$helper" images photos/val 8
+cp -r photos/val more_photos
+mkdir NEW_IMAGES inbox
+cp photos/val/dark/000.png NEW_IMAGES/dark.png
+cp photos/val/light/000.png NEW_IMAGES/light.png
+cp NEW_IMAGES/* inbox
+"$helper" jpeg photo.jpg 40
+tar cf photos.tar photos/train
+ln -s "$source_dir/configs" configs
+write_photos photos/train photos/val 4
+mv photos.yaml small.yaml
+cd "$work" || exit 1
+mkdir bin
+ln -s "$program" bin/mxtrain
+PATH=$work/bin:$PATH
+
+# commands FILE: those in blocks of the page, joined where they continue, without comments.
+commands() {
+  awk '/^```/ { inside = !inside; plain = ($0 == "```"); next }
+    (inside && plain) || /^    (mxtrain|ls|cat) / { sub(/^ +/, ""); print }' "$1" | joined
+}
+joined() {
+  sed -E 's/ +# .*//' | awk '{ line = line $0 }
+    /\\$/ { sub(/ *\\$/, " ", line); next }
+    / &&$/ { line = line " "; next }
+    { print line; line = "" }' | sed -E 's/  +/ /g' | grep -E '^(mxtrain|(ls|cat) [^|]*\| mxtrain) '
+}
+
+# run WHERE LINE: in the working folder; a recipe that was written trains for one epoch.
+run() {
+  checks=$((checks + 1))
+  last="$1: $2"
+  timeout 300 bash -o pipefail -c "$2" >stdout 2>stderr </dev/null
+  local code=$?
+  [ $code -eq 0 ] || fail "$last: exit code $code"
+  case $2 in "mxtrain init "*) sed -i 's/^  epochs: .*/  epochs: 1/' ./*.yaml ;; esac
+}
+
+page() { # NAME FILE: in a folder of its own
+  rm -rf page
+  cp -r "$fixtures" page
+  pushd page >/dev/null || exit 1
+  ! type "before_$1" >/dev/null 2>&1 || "before_$1"
+  while IFS= read -r line; do
+    if grep -qxF -- "$line" <(cut -d'|' -f2- <<<"$listed"); then
+      echo "$line" >>"$used"
+    else
+      run "$1" "$line"
+    fi
+  done < <(commands "$2")
+  ! type "after_$1" >/dev/null 2>&1 || "after_$1"
+  popd >/dev/null || exit 1
+}
+
+small_run() { # photos.yaml and a run of it
+  cp small.yaml photos.yaml
+  mxtrain train photos.yaml -q
+}
+before_experiments() { cp small.yaml photos.yaml; }
+before_fine_tuning() {
+  small_run
+  cp small.yaml shoes.yaml
+}
+before_gpu() { cp small.yaml photos.yaml; }
+before_nets() { cp small.yaml photos.yaml; }
+before_onnx() {
+  small_run
+  mxtrain export runs/latest resnet18.onnx -q
+}
+before_runs() { cp small.yaml photos.yaml; }
+# A second night, and one with another recipe of the same name.
+after_runs() {
+  run runs "$(commands "$source_dir/lib/docs/user_guide/runs.md" | head -1)"
+  holds "there is no run of that name" test -e runs/photos-0001
+  holds "the second night began a run of its own" test ! -e runs/photos-0002
+}
+before_speed() { cp small.yaml photos.yaml; }
+
+page README "$source_dir/README.md"
+for file in "$source_dir"/lib/docs/user_guide/*.md; do page "$(basename "$file" .md)" "$file"; done
+
+while IFS='|' read -r reason line; do
+  holds "listed ($reason), and in no page: $line" grep -qxF -- "$line" "$used"
+done <<<"$listed"
+finish
