@@ -34,7 +34,7 @@ class Findings {
   }
   // Marks a finding as reported. False if it already was.
   bool AddSaid(LogLevel level, const std::string& text) {
-    if (!seen_.insert(text).second) return false;
+    if (!seen_.insert(report::MessageText(text)).second) return false;
     list_.push_back(
         {{"severity", level == LogLevel::kError ? "error" : "warning"}, {"message", text}});
     return true;
@@ -127,6 +127,8 @@ class Check final : public Command {
       CheckAll(session, console, &findings, &result);
     });
     if (Stopped()) return 128 + StopSignal();
+    // What was warned of while the session was made is a finding, too.
+    for (const std::string& text : console.Warnings()) findings.AddSaid(LogLevel::kWarning, text);
     result["ok"] = findings.list().empty();
     result["findings"] = findings.list().size();
     result["diagnostics"] = findings.list();

@@ -124,6 +124,11 @@ void Console::RepeatWarnings() {
   for (const std::string& text : warnings_) Write("  " + text);
 }
 
+std::vector<std::string> Console::Warnings() {
+  const MutexLock lock(mutex_);
+  return warnings_;
+}
+
 void ConsoleListener::OnStart(const RunStart& s) {
   auto say = [this](const std::string& text) { console_.Message(LogLevel::kInfo, text); };
   say(format("data: {} training examples, {} for validation; {} steps per epoch, {} in total",

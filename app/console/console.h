@@ -54,6 +54,8 @@ class Console {
   // Counts the warnings and repeats each distinct one; does nothing in quiet mode, which shows
   // little else.
   void RepeatWarnings();
+  // The distinct ones so far, in order.
+  std::vector<std::string> Warnings();
 
  private:
   void Show(const LogMessage& message);  // the sink of the log

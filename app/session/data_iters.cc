@@ -299,10 +299,10 @@ void DataIters::Measure(bool validation) {
                                              short_list(statistics_->std), statistics_->images));
 }
 
-// Held-out data uses the training set's resizing and cropping unless it has its own transforms.
+// Validation data uses the training set's resizing and cropping unless it has its own transforms.
 std::vector<io::TransformSpec> DataIters::ChainOf(bool validation) const {
   const config::SourceConfig& c = ConfigOf(validation);
-  const bool inherits = validation && sets_.HoldsOut() && c.transforms.empty();
+  const bool inherits = validation && c.takes_transforms && c.transforms.empty();
   return inherits ? io::EvaluationTransforms(ToTransforms(config().data.train.transforms))
                   : ToTransforms(c.transforms);
 }
