@@ -32,7 +32,7 @@ build() {
   stage "$preset: build"
   cmake --preset "$preset" >"build-$preset.log" 2>&1 || { cat "build-$preset.log"; exit 1; }
   rm -f "build-$preset.log"
-  ninja -C "build/$preset" -j "$jobs" --quiet "$@"
+  NINJA_STATUS="[%f of %t, %es] " ninja -C "build/$preset" -j "$jobs" "$@"
 }
 
 # limited NAME COMMAND...: in the time that is left. What does not end in it is no failure, and what follows it is not begun.

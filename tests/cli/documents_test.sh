@@ -59,6 +59,14 @@ while IFS=: read -r document key; do
 done < <(grep -oHE '`(train|data|net)\.[a-z_]+(\.[a-z_]+)*[(]?' "${present[@]}" | grep -v '($' | tr -d '`' | sort -u)
 holds "only $keys keys are named" test "$keys" -gt 60
 
+# --- tests and the packages that scripts/install_deps.sh installs: what it does not bring is asked for, and a test without it says so
+for script in tests/cli/*.sh; do
+  for tool in python3 git jq curl zip unzip strace; do
+    grep -vE '^ *#|^#' "$script" | grep -qE "(^|[|;(&] *|\$\(|if |! )$tool " || continue
+    holds "$script runs $tool, and does not look whether it is there" grep -qE "command -v $tool" "$script"
+  done
+done
+
 # --- environment variables and options of the build
 while IFS=: read -r document variable; do
   holds "$document: nothing reads $variable" grep -rqw --include='*.cc' --include='*.h' --include='*.sh' --include='*.py' --include='*.txt' \
