@@ -73,11 +73,12 @@ std::string Before(const Difference& one) {
 
 [[noreturn]] void Refuse(const std::string& run, const std::vector<std::string>& others,
                          const std::vector<std::string>& facts) {
-  Throw(
-      ErrorKind::kConfig,
-      "{} is a run of another {}: {}; to begin a run of this configuration, give it a name of its "
-      "own: --name NAME",
-      run, join(others, ", "), join(facts, ", "));
+  const bool net_alone = others == std::vector<std::string>{"net"};
+  Throw(ErrorKind::kConfig,
+        "{} is a run of another {}: {}; to begin a run of this configuration, give it a name of "
+        "its own (--name NAME){}",
+        run, join(others, ", "), join(facts, ", "),
+        net_alone ? "" : "; what the command line sets is taken as meant");
 }
 
 }  // namespace

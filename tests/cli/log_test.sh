@@ -63,7 +63,7 @@ for file in rotated/mxtrain.log rotated/mxtrain.1.log rotated/mxtrain.2.log rota
   holds "$file is too large" test "$(stat -c %s $file)" -le 1024
 done
 holds "too many log files" test ! -e rotated/mxtrain.4.log
-cat rotated/mxtrain.3.log rotated/mxtrain.2.log rotated/mxtrain.1.log rotated/mxtrain.log | grep -oE ': epoch [0-9]+  train' | grep -oE '[0-9]+' >epochs
+cat rotated/mxtrain.3.log rotated/mxtrain.2.log rotated/mxtrain.1.log rotated/mxtrain.log | grep -oE ': epoch +[0-9]+/30  train' | grep -oE '[0-9]+/' | tr -d / >epochs
 holds "epochs are missing between rotated files: $(tr '\n' ' ' <epochs)" awk 'NR > 1 && $1 != before + 1 { exit 1 } { before = $1 }' epochs
 expect 0 train points.yaml --out rotated train.epochs=1 --overwrite
 holds "--overwrite keeps old log files" test ! -e rotated/mxtrain.1.log

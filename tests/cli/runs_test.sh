@@ -44,6 +44,36 @@ expect 3 train points.yaml --out other --extend train.optimizer=adam
 says "the run continues with a different train.optimizer.name: adam, before sgd"
 says "it belongs to another net or another optimizer"
 
+# --- a run is named after the configuration's file; one of another net, recipe or data is not continued
+sed '/^name:/d' points.yaml >tuned.yaml
+expect 0 train tuned.yaml --json
+prints '"run":"runs/tuned-0001"'
+write_deep
+one_line() { # and no run is touched
+  holds "$last: more than one line" test "$(grep -vc '^device\|^classes\|^run folder' stderr)" -eq 1
+  holds "$last: the run was changed" cmp -s tuned.last runs/tuned-0001/checkpoints/last
+}
+cp runs/tuned-0001/checkpoints/last tuned.last
+for flags in --resume --extend "--extend --or-begin"; do
+  # shellcheck disable=SC2086 # words
+  expect 3 train deep.yaml --name tuned $flags
+  says "error: runs/tuned-0001 is a run of another net: "
+  one_line
+done
+sed 's/^train: {/train: {optimizer: {name: adam}, /' tuned.yaml >adam.yaml
+expect 3 train adam.yaml --name tuned --extend --or-begin
+says "runs/tuned-0001 is a run of another recipe: train.optimizer.name is sgd in the run, now adam; to begin a run of this configuration, give it a name of its own (--name NAME)"
+one_line
+sed 's/1$/0/' points.csv >zeros.csv
+sed 's/points.csv/zeros.csv/' tuned.yaml >zeros.yaml
+expect 3 train zeros.yaml --name tuned --resume train.epochs=4
+says "runs/tuned-0001 is a run of another data: data.train.path is "
+one_line
+expect 3 train deep.yaml --resume-from runs/tuned-0001/checkpoints/last --name third
+says "runs/tuned-0001/checkpoints/last is a run of another net: "
+expect 0 train tuned.yaml --resume data.train.path=zeros.csv train.epochs=3
+says "the run continues with a different data.train.path"
+
 # --- a run folder can be used as a configuration, and is the run that is resumed, even if newer runs have its name
 expect 0 train points.yaml --out mine train.max_steps=3
 expect 0 train points.yaml
@@ -251,22 +281,39 @@ holds "a second signal: exit code $code, expected 130" test $code -eq 130
 holds "it does not say what is saved: $(cat hasty.txt)" grep -qF "ended at once, without saving; nothing was saved since the start; to continue: mxtrain train hasty --resume" hasty.txt
 
 # --- the bar is drawn where epochs are short
-# draw COLUMNS CONFIG OUT: trains, with a bar in bars.txt, until one with a step has been drawn.
+# draw COLUMNS CONFIG OUT [TEXT]: trains, with a bar in bars.txt, until one with this text, or with a step, has been drawn.
 draw() {
   COLUMNS=$1 "$program" train "$2" --out "$3" train.epochs=100000000 --progress bar 2>bars.txt &
   running=$!
   for _ in $(seq 600); do
-    grep -q 'epoch [0-9]* step [0-9]*/' bars.txt && break
+    grep -q "${4:-step [0-9]*/}" bars.txt && break
     sleep 0.1
   done
   kill -INT $running
   wait $running
 }
 draw 80 points.yaml bars
-holds "no bar was drawn" grep -q "\[ *\] epoch [0-9]* step [0-9]*/" bars.txt
+holds "no bar was drawn" grep -q "\[ *\] epoch *[0-9]*/100000000  step [0-9]*/4  0 %  loss [0-9.]*" bars.txt
 holds "the command to continue is not printed" grep -q "to continue: mxtrain train bars --resume" bars.txt
 expect 0 train bars/config.yaml --out bars --resume train.epochs=1
 holds "a bar is wider than the terminal" test "$(tr '\r' '\n' <bars.txt | grep 'step [0-9]*/' | sed 's/.*\[K//' | awk '{ print length }' | sort -n | tail -1)" -lt 80
 draw 40 points.yaml narrow
-holds "a narrow bar lacks the loss" grep -q "^.\[Kepoch [0-9]* step [0-9]*/4  loss [0-9.]*" <(tr '\r' '\n' <bars.txt)
+holds "a narrow bar lacks the step" grep -q "^.\[Kepoch *[0-9]*/100000000  step [0-9]*/4" <(tr '\r' '\n' <bars.txt)
+
+# --- validation moves, too; in a pipe the first line comes within seconds, of a run of any length
+{ echo a,b,c,y; for i in $(seq 20000); do echo "1,2,3,$((i % 2))"; done; } >few.csv
+{ cat few.csv; for _ in $(seq 9); do tail -n +2 few.csv; done; } >many.csv
+sed 's/^train:/  val: {source: csv, path: many.csv, columns: {data: [a, b, c], softmax_label: y}}\n&/' points.yaml >slow.yaml
+draw 120 slow.yaml moving 'validating [1-9][0-9]*/200000 examples'
+holds "the bar does not move in validation" grep -q "validating [1-9][0-9]*/200000 examples  0 %  [0-9:]* left, [0-9:]* in the validation" bars.txt
+"$program" train points.yaml --out lines train.epochs=100000000 --progress lines 2>lines.txt &
+running=$!
+for _ in $(seq 100); do
+  grep -q 'step [0-9]*/' lines.txt && break
+  sleep 0.1
+done
+kill -INT $running
+wait $running
+holds "no line within ten seconds" grep -q "^epoch *[0-9]*/100000000  step [0-9]*/4  0 %  loss" lines.txt
+holds "the line of an epoch is too long" test "$(grep train: lines.txt | awk '{ print length }' | sort -n | tail -1)" -le 100
 finish
