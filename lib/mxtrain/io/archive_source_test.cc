@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tars are written here byte by byte (POSIX.1-1988, ustar), zips and compressed tars by libarchive.
+// Tars are written byte by byte (tests/support/tar_bytes.h), zips and compressed tars by
+// libarchive.
 #include <archive.h>
 #include <archive_entry.h>
 #include <doctest/doctest.h>
@@ -11,41 +12,14 @@
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/image_archive.h"
 #include "mxtrain/io/source_factory.h"
+#include "tests/support/tar_bytes.h"
 #include "tests/support/temp_dir.h"
 
 namespace mxtrain::io {
 namespace {
 
-struct TarEntry {
-  std::string name, bytes;
-  char type = '0';  // '2': a link
-};
-
-std::string TarOf(const std::vector<TarEntry>& entries) {
-  std::string tar;
-  for (const auto& [name, bytes, type] : entries) {
-    std::string header(512, '\0');
-    const auto put = [&header](size_t at, const std::string& text) {
-      header.replace(at, text.size(), text);
-    };
-    put(0, name);
-    put(100, "0000644");
-    put(124, format("{:011o}", type == '0' ? bytes.size() : 0));
-    put(136, "00000000000");
-    put(148, "        ");
-    put(156, std::string(1, type));
-    if (type == '2') put(157, bytes);
-    put(257, std::string("ustar\00000", 8));
-    unsigned sum = 0;
-    for (const char c : header) sum += static_cast<unsigned char>(c);
-    put(148, format("{:06o}", sum) + std::string("\0 ", 2));
-    tar += header;
-    if (type != '0') continue;
-    tar += bytes;
-    tar.resize((tar.size() + 511) / 512 * 512, '\0');
-  }
-  return tar + std::string(1024, '\0');
-}
+using test::TarEntry;
+using test::TarOf;
 
 std::string ImageBytes(int number, size_t size = 300) {
   std::string bytes = format("image {} ", number);
@@ -169,13 +143,13 @@ TEST_CASE("parts of a data set in an archive are named, and read one by one") {
   CHECK_THROWS_WITH(MakeSource("image_archive", {{"path", path}}),
                     doctest::Contains("which look like the parts of a data set; name the one to "
                                       "read: folder: set/train"));
-  const auto val = MakeSource(
-      "image_archive", {{"path", path}, {"folder", "set/val"}, {"classes", "['cat', 'dog']"}});
+  const auto val =
+      MakeSource("image_archive", {{"path", path}, {"folder", "set/val"}, {"classes", "cat,dog"}});
   CHECK(val->size() == 1);
   CHECK(val->warnings().size() == 1);  // no dog
-  CHECK_THROWS_WITH(MakeSource("image_archive",
-                               {{"path", path}, {"folder", "set/train"}, {"classes", "['cat']"}}),
-                    doctest::Contains("the folder 'dog' in"));
+  CHECK_THROWS_WITH(
+      MakeSource("image_archive", {{"path", path}, {"folder", "set/train"}, {"classes", "cat"}}),
+      doctest::Contains("the folder 'dog' in"));
   const auto all = MakeSource("image_archive", {{"path", path}, {"labels", "False"}});
   CHECK(all->size() == 3);
   CHECK(all->label_fields().empty());

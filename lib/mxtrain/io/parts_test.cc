@@ -114,6 +114,15 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
        }},
       {"image_folder", [] {}},
       {"image_list", [] {}},
+      {"image_archive",
+       [&] {
+         std::vector<TarEntry> entries;
+         for (int64_t i = 0; i < kExamples; ++i) {
+           std::fill(image.pixels.begin(), image.pixels.end(), static_cast<uint8_t>(20 * i));
+           entries.push_back({format("{}/{:03}.png", "abc"[i % 3], i), EncodePng(image)});
+         }
+         dir.Write("a.tar", TarOf(entries));
+       }},
       {"voc",
        [&] {
          for (int64_t i = 0; i < kExamples; ++i) {
@@ -189,6 +198,7 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
   if (kind == "text_lines") return {{"path", dir.path("lines.txt")}};
   if (kind == "text") return {{"path", dir.path("text.txt")}, {"length", "1"}};
   if (kind == "list") return {{"path", dir.path("list.txt")}};
+  if (kind == "image_archive") return {{"path", dir.path("a.tar")}};
   return {{"path", dir.path()}};
 }
 
