@@ -13,6 +13,7 @@
 #include "mxtrain/io/record_file.h"
 #include "tests/support/error_message.h"
 #include "tests/support/pipeline_data.h"
+#include "tests/support/tar_bytes.h"
 
 namespace mxtrain::test {
 namespace {
