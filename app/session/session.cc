@@ -18,6 +18,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/fingerprint.h"
+#include "mxtrain/train/block_losses.h"
 #include "mxtrain/train/model.h"
 
 namespace mxtrain::session {
@@ -347,9 +348,13 @@ Symbol Session::TrainedNet() const {
   const std::optional<FeatureCut> cut = CutOfTraining();
   if (cut) return cut->head;
   const config::TrainConfig& train = config().train;
+  const OperatorRegistry& operators = runtime_->operators();
+  Symbol net = net_.symbol;
+  if (AllowsLossesInBlocks(OptionsOfBinding().workers[0], OptionsOfBinding().modes))
+    net = WithLossesInBlocks(operators, net, ShapesOfTraining(config().data.batch_size), Metrics());
   return FixesStatistics(train) && train.freeze.epochs == 0
-             ? WithFixedStatistics(runtime_->operators(), net_.symbol, LrPatternsOf(train, net_))
-             : net_.symbol;
+             ? WithFixedStatistics(operators, net, LrPatternsOf(train, net_))
+             : net;
 }
 
 std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch) const {

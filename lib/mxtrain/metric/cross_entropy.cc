@@ -25,6 +25,7 @@ class CrossEntropy : public MeanMetric {
   explicit CrossEntropy(const CrossEntropyParam& param, std::string name = "cross_entropy")
       : MeanMetric(std::move(name)), param_(param) {}
   bool higher_is_better() const override { return false; }
+  bool takes_losses() const override { return true; }
 
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
@@ -33,6 +34,17 @@ class CrossEntropy : public MeanMetric {
           sum_ -= std::log(static_cast<double>(p[wanted]) + param_.eps);
         });
     weight_ += static_cast<double>(seen);
+  }
+  void AddLosses(const TBlob& label, const TBlob& losses, int64_t count) override {
+    const int64_t size = label.shape[0] > 0 ? count * (label.Size() / label.shape[0]) : 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const float wanted = label.dptr<float>()[i];
+      if (param_.ignore_label && wanted == static_cast<float>(*param_.ignore_label)) continue;
+      if (!(wanted >= 0) || wanted != std::floor(wanted))
+        Throw(ErrorKind::kData, "metric {}: the label {} is no class", name(), wanted);
+      sum_ -= std::log(std::exp(-static_cast<double>(losses.dptr<float>()[i])) + param_.eps);
+      weight_ += 1;
+    }
   }
 
  private:

@@ -72,7 +72,7 @@ std::vector<FieldInfo> Metric::Describe(std::string_view name) {
   return Find(name).describe();
 }
 
-void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
+void Metric::CheckArrays(const TBlob& label, const TBlob& pred, int64_t count) const {
   for (const TBlob* blob : {&label, &pred}) RequireHostFloat32(*blob, "metric", name_);
   if (label.shape.ndim() < 1 || pred.shape.ndim() < 1 || label.shape[0] != pred.shape[0]) {
     Throw(ErrorKind::kConfig, "metric {}: labels {} and output {} have different batch sizes",
@@ -80,7 +80,24 @@ void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
   }
   if (count < 0 || count > pred.shape[0])
     Throw(ErrorKind::kBug, "metric {}: {} rows of a batch of {}", name_, count, pred.shape[0]);
+}
+
+void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
+  CheckArrays(label, pred, count);
   Add(label, pred, count);
+}
+
+void Metric::UpdateFromLosses(const TBlob& label, const TBlob& losses, int64_t count) {
+  CheckArrays(label, losses, count);
+  if (label.shape != losses.shape) {
+    Throw(ErrorKind::kConfig, "metric {}: labels {} do not fit losses {}", name_,
+          label.shape.ToString(), losses.shape.ToString());
+  }
+  AddLosses(label, losses, count);
+}
+
+void Metric::AddLosses(const TBlob&, const TBlob&, int64_t) {
+  Throw(ErrorKind::kBug, "metric {} does not follow from losses", name_);
 }
 
 std::string Metric::SaveState() const {

@@ -39,6 +39,10 @@ class MXTRAIN_API Metric {
   // indices (or scores of pred's shape, whose arg-max is used), values for the others. Throws
   // kConfig if the shapes do not match, kData for a label that is not a class.
   void Update(const TBlob& label, const TBlob& pred, int64_t count);
+  // Whether the metric follows from -ln of the probability of each label, and the same from these:
+  // `losses` has the shape of `label`.
+  virtual bool takes_losses() const { return false; }
+  void UpdateFromLosses(const TBlob& label, const TBlob& losses, int64_t count);
   virtual void Reset() = 0;
   // NaN before anything was added, and if what was added does not define it (the auc of one class).
   virtual double value() const = 0;
@@ -55,6 +59,7 @@ class MXTRAIN_API Metric {
   explicit Metric(std::string name) : name_(std::move(name)) {}
   // The arrays are plain float32 with one batch size, at least `count`.
   virtual void Add(const TBlob& label, const TBlob& pred, int64_t count) = 0;
+  virtual void AddLosses(const TBlob& label, const TBlob& losses, int64_t count);
   // The accumulated state, its restoration, and the addition of another one; false for numbers that
   // are not a state of this metric.
   virtual std::vector<double> Sums() const = 0;
@@ -62,6 +67,7 @@ class MXTRAIN_API Metric {
   virtual bool AddSums(const std::vector<double>& sums) = 0;
 
  private:
+  void CheckArrays(const TBlob& label, const TBlob& pred, int64_t count) const;
   void TakeState(const std::string& text, bool (Metric::*take)(const std::vector<double>& sums));
   std::string name_;
 };

@@ -112,6 +112,13 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses,
     item.label = compared.label;
     if (compared.loss && item.label == compared.loss->label)
       RequireClassifier(*item.metric, *compared.loss);
+    item.of_losses = compared.loss && compared.loss->kind == LossReport::Head::Kind::kRows;
+    if (item.of_losses && !item.metric->takes_losses()) {
+      Throw(ErrorKind::kConfig,
+            "metric {} compares predictions, but '{}' outputs losses; use cross_entropy or "
+            "perplexity",
+            item.metric->name(), compared.loss->name);
+    }
     for (const DataDesc& desc : labels) {
       if (desc.name == item.label) item.units = desc.units;
     }
@@ -152,6 +159,10 @@ void MetricSet::Update(const std::vector<TBlob>& outputs,
             item.metric->name(), item.label, DidYouMean(item.label, names));
     }
     const TBlob& output = outputs[static_cast<size_t>(item.output)];
+    if (item.of_losses) {
+      item.metric->UpdateFromLosses(label->second, output, count);
+      continue;
+    }
     if (!item.units) {
       item.metric->Update(label->second, output, count);
       continue;

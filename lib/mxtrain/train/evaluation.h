@@ -62,6 +62,7 @@ class MXTRAIN_API MetricSet {
     int output;
     std::string label;
     std::optional<Standardization> units;  // of the label
+    bool of_losses = false;                // the output is the loss of each row
   };
   std::vector<Item> items_;
 };

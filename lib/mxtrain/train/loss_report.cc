@@ -26,12 +26,14 @@ bool KeepsValues(const Node& node) {
 
 // The variable that is the label of a loss, "" if the net computes that, or it is one of `others`.
 std::string LabelName(const Graph& graph, const Node& loss, const std::set<std::string>& others) {
-  const Node* node = &graph.nodes[static_cast<size_t>(loss.inputs[1].node)];
+  const size_t label = HasLabel(loss) ? 1 : 2;
+  const Node* node = &graph.nodes[static_cast<size_t>(loss.inputs[label].node)];
   while (KeepsValues(*node)) node = &graph.nodes[static_cast<size_t>(node->inputs[0].node)];
   return node->is_variable() && !others.contains(node->name) ? node->name : "";
 }
 
-// kMean for all operators but those that output predictions, and read a label for their gradients.
+// kMean for all operators but those that output predictions, and read a label for their gradients,
+// and those that output losses of rows.
 LossReport::Head::Kind KindOf(const OperatorProperty& op) {
   using Kind = LossReport::Head::Kind;
   const std::string type = op.TypeString();
@@ -39,6 +41,7 @@ LossReport::Head::Kind KindOf(const OperatorProperty& op) {
          : type == "LinearRegressionOutput"   ? Kind::kLinear
          : type == "LogisticRegressionOutput" ? Kind::kLogistic
          : type == "MAERegressionOutput"      ? Kind::kAbsolute
+         : type == "linear_cross_entropy"     ? Kind::kRows
                                               : Kind::kMean;
 }
 
@@ -175,10 +178,12 @@ LossReport::LossReport(const Symbol& symbol) {
     head.kind = KindOf(*node.op);
     if (const std::string scale = ParamOf(*node.op, "grad_scale"); !scale.empty())
       params::Parse(scale, &head.scale);
-    if (head.kind == Head::Kind::kSoftmax) {
+    if (head.kind == Head::Kind::kSoftmax || head.kind == Head::Kind::kRows) {
       head.ignores = ParamOf(*node.op, "use_ignore") == "True";
-      head.class_axis_1 = ParamOf(*node.op, "multi_output") == "True";
       params::Parse(ParamOf(*node.op, "ignore_label"), &head.ignore_label);
+    }
+    if (head.kind == Head::Kind::kSoftmax) {
+      head.class_axis_1 = ParamOf(*node.op, "multi_output") == "True";
       if (const std::string weights = ParamOf(*node.op, "class_weights"); !weights.empty())
         params::Parse(weights, &head.class_weights);
       if (const std::string gamma = ParamOf(*node.op, "focal_gamma"); !gamma.empty())
@@ -229,6 +234,17 @@ void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t 
     return;
   }
   const float* y = label->dptr<float>();
+  if (head.kind == Head::Kind::kRows) {
+    for (int64_t i = 0; i < count * per_example; ++i) {
+      if (head.ignores && y[i] == static_cast<float>(head.ignore_label)) continue;
+      if (!(y[i] >= 0)) {
+        Throw(ErrorKind::kData, "'{}': the label {} is no class", head.name, y[i]);
+      }
+      sum.loss += p[i];
+      sum.weight += 1;
+    }
+    return;
+  }
   for (int64_t i = 0; i < count * per_example; ++i) {
     const double difference = static_cast<double>(p[i]) - y[i];
     if (head.kind == Head::Kind::kLinear) {
@@ -311,7 +327,9 @@ void LossReport::Merge(const std::string& state) {
 }
 
 bool HasLabel(const Node& node) {
-  return node.op && KindOf(*node.op) != LossReport::Head::Kind::kMean;
+  if (!node.op) return false;
+  const LossReport::Head::Kind kind = KindOf(*node.op);
+  return kind != LossReport::Head::Kind::kMean && kind != LossReport::Head::Kind::kRows;
 }
 
 std::set<std::string> VariablesRead(const Symbol& symbol) {

@@ -4,7 +4,8 @@
 // is what training minimizes, so it may differ from the metric cross_entropy. SoftmaxOutput: cross
 // entropy with the operator's label smoothing, class weights and focal factor. Regression outputs:
 // half the squared error (linear), binary cross entropy (logistic), absolute error (MAE), summed
-// over the outputs of an example. Other heads (MakeLoss): mean over elements. Each is a mean over
+// over the outputs of an example. linear_cross_entropy: the mean of its rows that are not ignored.
+// Other heads (MakeLoss): mean over elements. Each is a mean over
 // examples (of a label reshaped to more rows than examples: over rows), without grad_scale; the
 // total is their sum, each times its grad_scale. A loss whose label the net computes
 // (MultiBoxTarget) has no value here: end such a net with MakeLoss of the value to see it. Several
@@ -28,10 +29,12 @@ class MXTRAIN_API LossReport {
     std::string name;   // of the node: "softmax"
     int output = 0;     // index of the head
     std::string label;  // name of its label, perhaps reshaped; "" if none
-    // kUnknown: outputs predictions, with a label that the net computes.
-    enum class Kind { kSoftmax, kLinear, kLogistic, kAbsolute, kMean, kUnknown } kind = Kind::kMean;
+    // kRows: outputs the loss of each row (linear_cross_entropy). kUnknown: outputs predictions,
+    // with a label that the net computes.
+    enum class Kind { kSoftmax, kLinear, kLogistic, kAbsolute, kRows, kMean, kUnknown };
+    Kind kind = Kind::kMean;
     double scale = 1;      // grad_scale
-    bool ignores = false;  // SoftmaxOutput: use_ignore
+    bool ignores = false;  // SoftmaxOutput, linear_cross_entropy: use_ignore
     double ignore_label = -1;
     bool class_axis_1 = false;          // SoftmaxOutput: multi_output
     std::vector<double> class_weights;  // SoftmaxOutput; none: 1 each

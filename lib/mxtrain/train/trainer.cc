@@ -5,6 +5,7 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/train/block_losses.h"
 #include "mxtrain/train/internal/lone_values.h"
 #include "mxtrain/train/internal/trainer_impl.h"
 #include "mxtrain/train/net_inputs.h"
@@ -70,8 +71,15 @@ int RanksOf(const TrainOptions& options) {
   return options.group ? options.group->size() : 1;
 }
 
+std::map<std::string, TShape> ShapesOf(const DataIter& train) {
+  std::map<std::string, TShape> shapes;
+  for (const DataDesc& desc : ArraysOf(train)) shapes[desc.name] = desc.shape;
+  return shapes;
+}
+
 // The options with the parts of the model that follow from net and data.
-TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIter* val) {
+TrainOptions Complete(const OperatorRegistry& operators, TrainOptions options,
+                      const DataIter& train, const DataIter* val) {
   CheckWorkers(options, train);
   CheckCarry(options);
   CheckPlacement(options);
@@ -81,6 +89,10 @@ TrainOptions Complete(TrainOptions options, const DataIter& train, const DataIte
   options.model.inputs = PerExample((val ? *val : train).provide_data());
   options.model.labels = PerExample(train.provide_label());
   options.model.batch_size = train.batch_size() * RanksOf(options);
+  if (AllowsLossesInBlocks(options.workers[0], options.modes) && !options.watch.show &&
+      !options.features)
+    options.symbol =
+        WithLossesInBlocks(operators, options.symbol, ShapesOf(train), options.metrics);
   options.gpus_of_ranks = options.kvstore == "dist_device_sync";
   if (options.gpus_of_ranks && options.group) CheckGpus(options);
   if (options.group)
@@ -154,7 +166,7 @@ int64_t BytesOf(const std::map<std::string, NDArray>& arrays) {
 
 Trainer::Impl::Impl(Runtime& on, TrainOptions given, DataIter& training, DataIter* validation)
     : runtime(on),
-      options(Complete(std::move(given), training, validation)),
+      options(Complete(on.operators(), std::move(given), training, validation)),
       train(training),
       val(validation),
       symbol(options.symbol),
