@@ -115,6 +115,7 @@ Expected<Plan, Refusal> PlanByTiles(const OperatorProperty& base, const PlanRequ
   const auto setup = static_cast<const AttentionProperty&>(base).Prepare(request);
   const Extents& e = setup->extents;
   if (setup->mask.kind != kNoMask) return Refusal{"it takes no mask"};
+  if (setup->numbers != kNoMask) return Refusal{"it takes no segments or lengths"};
   if (std::max(e.depth, e.value_depth) > kMostTileDepth)
     return Refusal{format("depths are at most {}", kMostTileDepth)};
   Plan plan = PlainPlan(base, request);

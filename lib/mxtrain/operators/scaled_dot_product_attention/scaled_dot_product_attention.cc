@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mxtrain/operator/composite.h"
+#include "mxtrain/operator/number_reader.h"
 
 namespace mxtrain::attention {
 
@@ -21,7 +22,10 @@ TShape OfRank(int ndim, const TShape& mask) {
 
 std::vector<std::string> AttentionProperty::ListArguments() const {
   if (param_.mask == kNoMask) return {"query", "key", "value"};
-  return {"query", "key", "value", "attn_mask"};
+  const char* fourth = param_.mask == kSegments     ? "segments"
+                       : param_.mask == kKeyLengths ? "key_lengths"
+                                                    : "attn_mask";
+  return {"query", "key", "value", fourth};
 }
 
 bool AttentionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
@@ -50,7 +54,13 @@ bool AttentionProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>*
     Throw(ErrorKind::kConfig, "{}: sliding_window needs is_causal = true", TypeString());
   if (param_.sliding_window && query[n - 2] > key[n - 2])
     fail("have as many keys as queries or more, with sliding_window");
-  if (param_.mask != kNoMask) {
+  if (has_numbers()) {
+    const bool segments = param_.mask == kSegments;
+    if (segments && query[n - 2] != key[n - 2])
+      fail("have equal lengths (second last axes), with segments");
+    UnifyShape(segments ? TShape{query[0], key[n - 2]} : TShape{query[0]}, &(*in)[kMask],
+               TypeString(), segments ? "segments" : "key_lengths");
+  } else if (param_.mask != kNoMask) {
     const TShape& mask = (*in)[kMask];
     if (!mask.known()) return false;
     TShape scores = query;
@@ -152,8 +162,12 @@ std::shared_ptr<const AttentionSetup> AttentionProperty::Prepare(const PlanReque
                     query[n - 1],
                     value[n - 1],
                     n > 3 && value[n - 3] > 0 ? query[n - 3] / value[n - 3] : 1};
-  if (param_.mask != kNoMask)
+  setup->batch = query[0];
+  if (has_numbers()) {
+    setup->numbers = param_.mask;
+  } else if (param_.mask != kNoMask) {
     setup->mask = ViewOf(param_.mask, query, OfRank(n, request.in[kMask].shape));
+  }
   setup->scale = ScaleOf(param_, query[n - 1]);
   setup->is_causal = param_.is_causal;
   setup->sliding_window = param_.sliding_window.value_or(0);
@@ -161,6 +175,81 @@ std::shared_ptr<const AttentionSetup> AttentionProperty::Prepare(const PlanReque
   setup->keep = static_cast<float>(1 - param_.dropout_p);
   return setup;
 }
+
+namespace {
+
+// Of a row of the batch: its segments, or its length.
+void FindRanges(const AttentionSetup& setup, const NumberReader& numbers, int64_t row,
+                KeyRange* ranges) {
+  const int64_t keys = setup.extents.keys, queries = setup.extents.queries;
+  if (setup.numbers == kKeyLengths) {
+    const auto length = static_cast<int32_t>(std::clamp<int64_t>(numbers.Index(row), 0, keys));
+    std::fill_n(ranges, queries, KeyRange{0, length});
+    return;
+  }
+  for (int64_t first = 0, end = 0; first < keys; first = end) {
+    const int64_t number = numbers.Index(row * keys + first);
+    while (end < keys && numbers.Index(row * keys + end) == number) ++end;
+    const KeyRange seen{static_cast<int32_t>(first),
+                        static_cast<int32_t>(number < 0 ? first : end)};
+    std::fill(ranges + first, ranges + end, seen);
+  }
+}
+
+}  // namespace
+
+SeenKeys::SeenKeys(const AttentionSetup& setup, std::span<const TBlob> in, void* ranges)
+    : setup_(&setup) {
+  if (setup.numbers == kNoMask) return;
+  auto* const all = static_cast<KeyRange*>(ranges);
+  const NumberReader numbers(in[AttentionProperty::kMask]);
+  for (int64_t row = 0; row < setup.batch; ++row)
+    FindRanges(setup, numbers, row, all + row * setup.extents.queries);
+  ranges_ = all;
+  per_row_ = std::max<int64_t>(setup.extents.items / std::max<int64_t>(setup.batch, 1), 1);
+}
+
+namespace {
+
+// What is 1 where a query sees a key, to be broadcast over the scores: by key_lengths [batch].
+Lowering::Value WithinLengths(Lowering& g, const TShape& scores) {
+  const int n = scores.ndim();
+  TShape along = TShape::OfRank(n), rows = along;
+  for (int i = 0; i < n; ++i) along[i] = rows[i] = 1;
+  along[n - 1] = scores[n - 1];
+  rows[0] = scores[0];
+  const auto numbers = g("_arange", {}, {{"start", "0"}, {"stop", params::Print(scores[n - 1])}});
+  const auto lengths = g("Cast", {g.argument(AttentionProperty::kMask)}, {{"dtype", "float32"}});
+  return g("broadcast_lesser", {g.Reshape(numbers, along), g.Reshape(lengths, rows)});
+}
+
+// The same by segments [batch, length]: tokens are of the same run if as many numbers have changed
+// before them.
+Lowering::Value WithinSegments(Lowering& g, const TShape& scores) {
+  const int n = scores.ndim();
+  const int64_t batch = scores[0], length = scores[n - 1];
+  TShape keys = TShape::OfRank(n), queries = keys;
+  for (int i = 0; i < n; ++i) keys[i] = queries[i] = 1;
+  keys[0] = queries[0] = batch;
+  keys[n - 1] = queries[n - 2] = length;
+  const auto ids = g("Cast", {g.argument(AttentionProperty::kMask)}, {{"dtype", "float32"}});
+  const auto part = [&](int64_t begin, int64_t end) {
+    return g("slice_axis", {ids},
+             {{"axis", "1"}, {"begin", params::Print(begin)}, {"end", params::Print(end)}});
+  };
+  auto changes = g("zeros_like", {part(0, 1)});
+  if (length > 1) {
+    const auto changed = g("elemwise_sub", {part(1, length), part(0, length - 1)});
+    changes = g("Concat", {changes, g.WithScalar("_not_equal_scalar", changed, 0)},
+                {{"num_args", "2"}, {"dim", "1"}});
+  }
+  const auto runs = g("cumsum", {changes}, {{"axis", "1"}});
+  const auto same = g("broadcast_equal", {g.Reshape(runs, queries), g.Reshape(runs, keys)});
+  const auto counts = g.WithScalar("_greater_equal_scalar", ids, 0);
+  return g("broadcast_mul", {same, g.Reshape(counts, keys)});
+}
+
+}  // namespace
 
 // The graph of operators that computes the same with an array of all scores, where no kernel does.
 // A query whose additive mask is -infinity everywhere becomes NaN there, and dropout draws other
@@ -199,6 +288,10 @@ bool AttentionProperty::Lower(Lowering* graph) const {
     const auto condition =
         g("Cast", {g.WithScalar("_not_equal_scalar", mask(), 0)}, {{"dtype", "float32"}});
     visible.push_back(g("broadcast_to", {condition}, {{"shape", all_axes}}));
+  }
+  if (has_numbers()) {
+    const auto seen = param_.mask == kSegments ? WithinSegments(g, all) : WithinLengths(g, all);
+    visible.push_back(g("broadcast_to", {seen}, {{"shape", all_axes}}));
   }
   if (param_.is_causal) {
     TShape down = TShape::OfRank(n), along = down;

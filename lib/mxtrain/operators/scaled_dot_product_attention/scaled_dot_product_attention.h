@@ -19,6 +19,12 @@
 // that is NaN or infinite leaves the output alone; its gradients may be NaN, and so may the output
 // if the value is.
 //
+// Instead of a mask, a fourth input may hold numbers that say which keys the queries of a row of
+// the batch (first axis) see; kernels on the CPU skip the others. segments [batch, keys], with as
+// many queries as keys: a number for each token, negative for padding; tokens see each other if all
+// tokens from one to the other have the same number (documents that are packed one behind the
+// other), and padding neither sees nor is seen. key_lengths [batch]: the first so many keys count.
+//
 // Other than in PyTorch, is_causal may stand beside a mask, query, key and value have three axes
 // or more, and dropout is for training alone.
 //
@@ -37,6 +43,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "mxtrain/base/math.h"
@@ -44,7 +51,7 @@
 
 namespace mxtrain::attention {
 
-enum MaskKind : int { kNoMask, kBooleanMask, kAdditiveMask };
+enum MaskKind : int { kNoMask, kBooleanMask, kAdditiveMask, kSegments, kKeyLengths };
 
 struct AttentionParam : Parameter<AttentionParam> {
   int mask;
@@ -54,9 +61,16 @@ struct AttentionParam : Parameter<AttentionParam> {
   std::optional<double> scale;
   static void Declare(Fields<AttentionParam>& f) {
     f.Add("mask", &AttentionParam::mask)
-        .Enum({{"none", kNoMask}, {"boolean", kBooleanMask}, {"additive", kAdditiveMask}})
+        .Enum({{"none", kNoMask},
+               {"boolean", kBooleanMask},
+               {"additive", kAdditiveMask},
+               {"segments", kSegments},
+               {"key_lengths", kKeyLengths}})
         .Default(kNoMask)
-        .Help("a fourth input, attn_mask: nonzero where a key counts, or added to the scores");
+        .Help(
+            "a fourth input. attn_mask: nonzero where a key counts, or added to the scores. "
+            "segments [batch, length]: tokens see neighbours of the same number. key_lengths "
+            "[batch]: how many keys count");
     f.Add("dropout_p", &AttentionParam::dropout_p)
         .RangeBelow(0, 1)
         .Default(0)
@@ -98,10 +112,17 @@ struct MaskView {
   std::vector<int64_t> by_slice, first;
 };
 
+// The keys [first, end) that a query sees.
+struct KeyRange {
+  int32_t first = 0, end = 0;
+};
+
 // What kernels need to know of a call.
 struct AttentionSetup {
   Extents extents;
-  MaskView mask;
+  MaskView mask;      // not of segments and lengths
+  int numbers = 0;    // kSegments, kKeyLengths, or kNoMask
+  int64_t batch = 1;  // rows, each of several items
   double scale = 1;
   bool is_causal = false, drops = false;
   int64_t sliding_window = 0;  // 0: none
@@ -113,6 +134,12 @@ struct AttentionSetup {
   }
   int64_t FirstKey(int64_t query) const {
     return sliding_window > 0 ? std::max<int64_t>(query + 1 - sliding_window, 0) : 0;
+  }
+  // Whether keys of a block may be hidden from some of its queries.
+  bool hides() const { return mask.kind != kNoMask || is_causal || numbers != kNoMask; }
+  int64_t range_bytes() const {
+    return numbers == kNoMask ? 0
+                              : batch * extents.queries * static_cast<int64_t>(sizeof(KeyRange));
   }
   // Tasks of backward, which add to nothing that another one adds to: items that share keys are in
   // one, and with the gradient of a mask those that add to one slice of it; if it is both, all.
@@ -133,6 +160,31 @@ struct AttentionSetup {
       for (size_t k = first; k < last; ++k) f(mask.by_slice[k]);
     }
   }
+};
+
+// The keys that queries see by causality, window, and the numbers of a batch. Ends and beginnings
+// do not decrease from query to query, but for queries that see no key.
+class SeenKeys {
+ public:
+  SeenKeys() = default;
+  // Those of a batch; `ranges` has range_bytes() and must outlive this.
+  SeenKeys(const AttentionSetup& setup, std::span<const TBlob> in, void* ranges);
+  int64_t First(int64_t item, int64_t query) const {
+    const int64_t first = setup_->FirstKey(query);
+    return ranges_ ? std::max<int64_t>(first, At(item, query).first) : first;
+  }
+  int64_t End(int64_t item, int64_t query) const {
+    const int64_t end = setup_->KeysSeen(query);
+    return ranges_ ? std::min<int64_t>(end, At(item, query).end) : end;
+  }
+
+ private:
+  const KeyRange& At(int64_t item, int64_t query) const {
+    return ranges_[item / per_row_ * setup_->extents.queries + query];
+  }
+  const AttentionSetup* setup_ = nullptr;
+  const KeyRange* ranges_ = nullptr;
+  int64_t per_row_ = 1;  // items
 };
 
 class AttentionProperty final : public PropertyWithParam<AttentionParam> {
@@ -157,6 +209,7 @@ class AttentionProperty final : public PropertyWithParam<AttentionParam> {
   bool Lower(Lowering* graph) const override;
   double ForwardFlops(const std::vector<TShape>& in, const std::vector<TShape>& out) const override;
 
+  bool has_numbers() const { return param_.mask == kSegments || param_.mask == kKeyLengths; }
   // For arrays of known shapes.
   MXTRAIN_API std::shared_ptr<const AttentionSetup> Prepare(const PlanRequest& request) const;
 };

@@ -37,6 +37,7 @@ class AttentionReference final : public Operator {
 
   void Forward(const ForwardArgs& args) override {
     if (e_.items * e_.queries == 0) return;
+    SeeKeys(args.in_data, args.ctx, ForwardSpace(e_));
     SwitchFloating(args.out_data[0].type, "scaled_dot_product_attention",
                    [&](auto tag) { ForwardOf<typename decltype(tag)::type>(args); });
   }
@@ -46,6 +47,7 @@ class AttentionReference final : public Operator {
         ZeroBlob(OnCpu{args.ctx.run_ctx}, args.req[i], args.in_grad[i]);
       return;
     }
+    SeeKeys(args.in_data, args.ctx, BackwardSpace(e_));
     SwitchFloating(args.out_grad[0].type, "scaled_dot_product_attention",
                    [&](auto tag) { BackwardOf<typename decltype(tag)::type>(args); });
   }
@@ -57,14 +59,19 @@ class AttentionReference final : public Operator {
   }
 
  private:
+  // Behind the spaces of the threads, where else the gradient of a mask is.
+  void SeeKeys(std::span<const TBlob> in, const OpContext& ctx, int64_t space_of_thread) {
+    seen_ = SeenKeys(*setup_, in, ctx.workspace.dptr<double>() + threads_ * space_of_thread);
+  }
+
   // The scores of a query, as far as it sees the keys. Returns how far.
   template <typename T>
   int64_t ScoresOf(const T* query, const T* keys, const NumberReader& mask, int64_t item, int64_t i,
                    double* scores) const {
-    const int64_t seen = setup_->KeysSeen(i);
+    const int64_t seen = seen_.End(item, i), first = seen_.First(item, i);
     const MaskView& m = setup_->mask;
-    std::fill_n(scores, std::min(setup_->FirstKey(i), seen), kNever);
-    for (int64_t j = setup_->FirstKey(i); j < seen; ++j) {
+    std::fill_n(scores, std::min(first, seen), kNever);
+    for (int64_t j = first; j < seen; ++j) {
       scores[j] = setup_->scale * Product(query, keys + j * e_.depth, e_.depth);
       if (m.kind == kNoMask) continue;
       const double element = mask.Number(MaskPlace(item, i, j));
@@ -223,6 +230,7 @@ class AttentionReference final : public Operator {
   const std::shared_ptr<const AttentionSetup> setup_;
   const Extents e_;
   const int64_t threads_;
+  SeenKeys seen_;  // of the batch
 };
 
 Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRequest& request,
@@ -235,11 +243,13 @@ Expected<Plan, Refusal> PlanReference(const OperatorProperty& base, const PlanRe
   constexpr double kNanosecondsPerProduct = 2;
   plan.cost += kNanosecondsPerProduct * static_cast<double>(e.items * e.queries) *
                static_cast<double>(e.keys) * static_cast<double>(e.depth + e.value_depth);
-  plan.forward_workspace = threads * AttentionReference::ForwardSpace(e) * kDouble;
+  plan.forward_workspace =
+      threads * AttentionReference::ForwardSpace(e) * kDouble + setup->range_bytes();
   if (request.needs_backward) {
     const int64_t numbers = e.items * e.queries * kDouble;
     plan.saved = {numbers, numbers};  // of each query the largest score and 1 / the sum
-    plan.backward_workspace = threads * AttentionReference::BackwardSpace(e) * kDouble;
+    plan.backward_workspace =
+        threads * AttentionReference::BackwardSpace(e) * kDouble + setup->range_bytes();
     if (setup->mask.kind == kAdditiveMask)
       plan.backward_workspace += setup->mask.slices * setup->mask.slice_size * kDouble;
     plan.backward_reads =

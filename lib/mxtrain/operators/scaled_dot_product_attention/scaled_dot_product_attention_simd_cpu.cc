@@ -31,7 +31,7 @@ struct ScoreSpace {
   ScoreSpace(const AttentionSetup& s, const Blocks& b, Space* space)
       : query(space->Take(b.queries * b.depth)),
         scores(space->Take(b.scores())),
-        mask(s.mask.kind != kNoMask || s.is_causal ? space->Take(b.scores()) : nullptr),
+        mask(s.hides() ? space->Take(b.scores()) : nullptr),
         factors(s.drops ? space->Take(b.scores()) : nullptr) {}
 };
 struct ForwardSpace : ScoreSpace {
@@ -85,6 +85,7 @@ class AttentionSimd final : public Operator {
     const int64_t chunks =
         std::clamp<int64_t>(CeilDivide(kTasksPerThread * threads_, e_.items), 1, blocks_.count);
     const int64_t floats = FloatsOf<ForwardSpace>(*setup_);
+    seen_ = SeenKeys(*setup_, args.in_data, args.ctx.workspace.dptr<float>() + threads_ * floats);
     ParallelForPieces(e_.items * chunks, 1, [&](int64_t begin, int64_t end, int piece) {
       Space space(args.ctx.workspace.dptr<float>() + piece * floats);
       const ForwardSpace s(*setup_, blocks_, &space);
@@ -111,6 +112,7 @@ class AttentionSimd final : public Operator {
     const int64_t floats = FloatsOf<BackwardSpace>(*setup_);
     float* workspace = args.ctx.workspace.dptr<float>();
     float* mask_grad = wants_mask ? workspace + threads_ * floats : nullptr;
+    seen_ = SeenKeys(*setup_, args.in_data, workspace + threads_ * floats);
     if (wants_mask) std::fill_n(mask_grad, m.slices * m.slice_size, 0.0f);
     ParallelForPieces(setup_->BackwardTasks(wants_mask), 1,
                       [&](int64_t begin, int64_t end, int piece) {
@@ -139,8 +141,14 @@ class AttentionSimd final : public Operator {
   // f(place) for the blocks of keys that some of the queries see.
   template <typename F>
   void ForKeys(int64_t item, int64_t query, int64_t queries, const F& f) const {
-    const int64_t seen = setup_->KeysSeen(query + queries - 1),
-                  first = setup_->FirstKey(query) / blocks_.keys * blocks_.keys;
+    int64_t seen = 0, first = e_.keys;
+    for (int64_t q = query; q < query + queries; ++q) {
+      const int64_t begin = seen_.First(item, q), end = seen_.End(item, q);
+      if (begin >= end) continue;
+      first = std::min(first, begin);
+      seen = std::max(seen, end);
+    }
+    first = first / blocks_.keys * blocks_.keys;
     for (int64_t key = first; key < seen; key += blocks_.keys)
       f(Place{item, query, queries, key, std::min(blocks_.keys, seen - key)});
   }
@@ -151,8 +159,7 @@ class AttentionSimd final : public Operator {
     kernels_.multiply({at.queries, RoundUp(at.keys, kPadding), e_.depth, s.query, blocks_.depth, 1,
                        keys_across + at.key, blocks_.all_keys, s.scores, blocks_.keys, false});
     ScoreBlock block{at.queries, at.keys, blocks_.keys};
-    if (setup_->mask.kind != kNoMask || setup_->KeysSeen(at.query) < at.key + at.keys ||
-        setup_->FirstKey(at.query + at.queries - 1) > at.key) {
+    if (setup_->mask.kind != kNoMask || HidesSome(at)) {
       FillMask(at, in, s.mask);
       block.mask = s.mask;
     }
@@ -161,6 +168,15 @@ class AttentionSimd final : public Operator {
       block.factors = s.factors;
     }
     return block;
+  }
+
+  // Whether a query of the block does not see all of its keys.
+  bool HidesSome(const Place& at) const {
+    if (!setup_->hides()) return false;
+    for (int64_t q = at.query; q < at.query + at.queries; ++q) {
+      if (seen_.First(at.item, q) > at.key || seen_.End(at.item, q) < at.key + at.keys) return true;
+    }
+    return false;
   }
 
   void FillMask(const Place& at, std::span<const TBlob> in, float* to) const {
@@ -185,14 +201,14 @@ class AttentionSimd final : public Operator {
         }
       });
     }
-    if (!setup_->is_causal) return;
+    if (!setup_->is_causal && setup_->numbers == kNoMask) return;
     for (int64_t q = 0; q < at.queries; ++q) {
       float* const row = to + q * blocks_.keys;
       const auto within = [&](int64_t key) {
         return std::clamp<int64_t>(key - at.key, 0, at.keys);
       };
-      std::fill_n(row, within(setup_->FirstKey(at.query + q)), kNever);
-      std::fill(row + within(at.query + q + 1), row + at.keys, kNever);
+      std::fill_n(row, within(seen_.First(at.item, at.query + q)), kNever);
+      std::fill(row + within(seen_.End(at.item, at.query + q)), row + at.keys, kNever);
     }
   }
 
@@ -324,6 +340,7 @@ class AttentionSimd final : public Operator {
   const Extents e_;
   const Blocks blocks_;
   const int64_t threads_;
+  SeenKeys seen_;  // of the batch
   const Kernels& kernels_ = BlockKernels();
 };
 
@@ -344,11 +361,12 @@ Expected<Plan, Refusal> PlanSimd(const OperatorProperty& base, const PlanRequest
   plan.cost += kNanosecondsPerProduct * static_cast<double>(e.items * e.queries) *
                static_cast<double>(e.keys) * static_cast<double>(e.depth + e.value_depth) /
                static_cast<double>(threads);
-  plan.forward_workspace = threads * FloatsOf<ForwardSpace>(*setup) * kFloat;
+  plan.forward_workspace = threads * FloatsOf<ForwardSpace>(*setup) * kFloat + setup->range_bytes();
   if (request.needs_backward) {
     const int64_t numbers = e.items * e.queries * kFloat;
     plan.saved = {numbers, numbers};  // of each query the largest score and 1 / the sum
-    plan.backward_workspace = threads * FloatsOf<BackwardSpace>(*setup) * kFloat;
+    plan.backward_workspace =
+        threads * FloatsOf<BackwardSpace>(*setup) * kFloat + setup->range_bytes();
     if (setup->mask.kind == kAdditiveMask)
       plan.backward_workspace += setup->mask.slices * setup->mask.slice_size * kFloat;
   }

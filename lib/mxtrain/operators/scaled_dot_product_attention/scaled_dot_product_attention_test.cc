@@ -273,6 +273,107 @@ TEST_CASE("scaled_dot_product_attention: a sliding window of keys") {
                        Cycle({1, 0, 1, 1, 0, 1, 1})));
 }
 
+// What the numbers of the fourth input show, as a boolean mask [batch, 1, queries, keys].
+Values MaskOfSegments(const Form& f, const Values& segments) {
+  Values mask;
+  for (int64_t row = 0; row < f.leading[0]; ++row) {
+    const auto number = [&](int64_t i) { return segments[static_cast<size_t>(row * f.keys + i)]; };
+    for (int64_t i = 0; i < f.queries; ++i) {
+      for (int64_t j = 0; j < f.keys; ++j) {
+        bool same = number(i) >= 0;
+        for (int64_t k = std::min(i, j); k <= std::max(i, j); ++k)
+          same = same && number(k) == number(i);
+        mask.push_back(same);
+      }
+    }
+  }
+  return mask;
+}
+Values MaskOfLengths(const Form& f, const Values& lengths) {
+  Values mask;
+  for (int64_t row = 0; row < f.leading[0]; ++row) {
+    for (int64_t i = 0; i < f.queries; ++i) {
+      for (int64_t j = 0; j < f.keys; ++j)
+        mask.push_back(static_cast<double>(j) < lengths[static_cast<size_t>(row)]);
+    }
+  }
+  return mask;
+}
+
+OperatorCase NumberedCase(Form f, bool segments, const Values& numbers) {
+  OperatorCase c = AttentionCase(f);
+  c.shapes.push_back(segments ? TShape{f.leading[0], f.keys} : TShape{f.leading[0]});
+  c.inputs.push_back(Cycle(numbers));
+  c.kwargs.emplace_back("mask", segments ? "segments" : "key_lengths");
+  c.name += segments ? " segments" : " lengths";
+  f.mask = TShape::OfRank(f.leading.ndim() + 2);
+  for (int i = 0; i < f.mask.ndim(); ++i) f.mask[i] = 1;
+  f.mask[0] = f.leading[0];
+  f.mask[f.mask.ndim() - 2] = f.queries;
+  f.mask[f.mask.ndim() - 1] = f.keys;
+  const auto with_mask = [f, segments](Arrays in) {
+    in[3] = segments ? MaskOfSegments(f, in[3]) : MaskOfLengths(f, in[3]);
+    return in;
+  };
+  c.forward = [=](const Arrays& in, const Arrays&) { return Arrays{Attention(f, with_mask(in))}; };
+  c.gradient = [=](const Arrays& in, const Arrays&, const Arrays& head) {
+    return Gradients(f, with_mask(in), head);
+  };
+  return c;
+}
+
+TEST_CASE("scaled_dot_product_attention: tokens see their own segment") {
+  const Values ids = {3, 3, 0, 0, 0, 3, 7};
+  RunCase(NumberedCase({{2, 3}, 7, 7, 4, 6}, true, ids));
+  RunCase(NumberedCase({{2, 3}, 7, 7, 4, 6, {}, false, true}, true, ids));
+  RunCase(NumberedCase({{3}, 6, 6, 3, 2, {}, false, true}, true, {0, 0, 1, 1, -1, -1}));
+  RunCase(NumberedCase({{3}, 6, 6, 3, 2}, true, {-1, 0, 0, 1, -1, 2}));
+  RunCase(NumberedCase({{2, 4}, 5, 5, 3, 2, {}, false, true, 0, 2}, true, {1, 1, 2, 2, 2}));
+  RunCase(NumberedCase({{2, 2}, 6, 6, 3, 2, {}, false, true, 0, 1, 2}, true, {1, 1, 1, 1, 2, 2}));
+  RunCase(NumberedCase({{2}, 1, 1, 3, 2}, true, {0, -1}));
+  OperatorCase whole = NumberedCase({{2, 2}, 4, 4, 3, 2}, true, {5, 5, 6, 6});
+  whole.input_types = {DType::kUnknown, DType::kUnknown, DType::kUnknown, DType::kInt32};
+  RunCase(whole);
+}
+
+TEST_CASE("scaled_dot_product_attention: segments in several blocks") {
+  Values ids;
+  for (int i = 0; i < 300; ++i)
+    ids.push_back(i < 40 ? 0 : i < 180 ? 1 : i < 181 ? 2 : i < 270 ? 3 : -1);
+  for (const bool causal : {false, true}) {
+    OperatorCase c = NumberedCase({{1, 2}, 300, 300, 3, 2, {}, false, causal}, true, ids);
+    c.types = {DType::kFloat32, DType::kFloat64};
+    RunCase(c);
+  }
+}
+
+TEST_CASE("scaled_dot_product_attention: so many keys count") {
+  RunCase(NumberedCase({{3, 2}, 4, 6, 3, 2}, false, {6, 2, 0}));
+  RunCase(NumberedCase({{3}, 5, 5, 3, 2, {}, false, true}, false, {1, 4, 9}));
+  OperatorCase c = NumberedCase({{2, 2}, 70, 300, 3, 2}, false, {140, 129});
+  c.types = {DType::kFloat32};
+  RunCase(c);
+}
+
+TEST_CASE("scaled_dot_product_attention: shapes of segments and lengths") {
+  const auto infer = [](const char* mask, int64_t keys, TShape* fourth) {
+    const auto op = TestRegistry().Create("scaled_dot_product_attention", {{"mask", mask}});
+    std::vector<TShape> in = {TShape{2, 3, 5, 4}, TShape{2, 3, keys, 4}, TShape{2, 3, keys, 4},
+                              *fourth},
+                        out(1), aux;
+    op->InferShape(&in, &out, &aux);
+    *fourth = in[3];
+  };
+  TShape segments, lengths, wrong{3};
+  infer("segments", 5, &segments);
+  CHECK(segments == TShape{2, 5});
+  infer("key_lengths", 7, &lengths);
+  CHECK(lengths == TShape{2});
+  CHECK_THROWS_WITH(infer("key_lengths", 7, &wrong), doctest::Contains("key_lengths has shape"));
+  CHECK_THROWS_WITH(infer("segments", 7, &segments),
+                    doctest::Contains("have equal lengths (second last axes), with segments"));
+}
+
 TEST_CASE("scaled_dot_product_attention: a query that sees no key gives 0") {
   RunCase(AttentionCase({{2}, 4, 3, 3, 2, {2, 4, 1}}, Cycle({1, 0, 0, 1})));
   // An additive mask of -infinity does the same; a device without a kernel gives NaN.
