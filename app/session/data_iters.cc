@@ -9,6 +9,7 @@
 #include "app/session/source_params.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/token_position.h"
 #include "mxtrain/train/loss_report.h"
 
 namespace mxtrain::session {
@@ -164,7 +165,9 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
   // An image source has one data and one label field; the net's names are given to them.
   if (source.data_fields().size() == 1 && net.inputs.size() == 1)
     kwargs.emplace_back("data_name", net.inputs[0].name);
-  if (source.label_fields().size() == 1 && net.labels.size() == 1)
+  const std::vector<io::FieldSpec>& labels = source.label_fields();
+  const bool packed = labels.size() == 2 && labels[1].name == kTokenPosition;
+  if ((labels.size() == 1 || packed) && net.labels.size() == 1)
     kwargs.emplace_back("label_name", net.labels[0].name);
   if (const std::optional<int64_t> channels = ImageChannels(source, net.inputs))
     kwargs.emplace_back("channels", params::Print(*channels));

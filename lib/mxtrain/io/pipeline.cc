@@ -16,6 +16,7 @@
 #include "mxtrain/io/internal/batch_ring.h"
 #include "mxtrain/io/internal/epoch_order.h"
 #include "mxtrain/io/internal/field_kinds.h"
+#include "mxtrain/io/token_position.h"
 
 namespace mxtrain::io {
 namespace {
@@ -89,7 +90,8 @@ std::vector<DataDesc> Describe(const std::vector<FieldSpec>& fields,
   for (size_t i = 0; i < fields.size(); ++i) {
     std::vector<int64_t> dims = {batch_size};
     dims.insert(dims.end(), shapes[i].begin(), shapes[i].end());
-    descs.push_back({fields.size() == 1 && !name.empty() ? name : fields[i].name, TShape(dims)});
+    const bool first = i == 0 && (fields.size() == 1 || fields[1].name == kTokenPosition);
+    descs.push_back({first && !name.empty() ? name : fields[i].name, TShape(dims)});
     descs.back().units = fields[i].units;
   }
   return descs;

@@ -8,8 +8,10 @@
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/encode_texts.h"
+#include "mxtrain/io/internal/packed_rows.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/io/text_files.h"
+#include "mxtrain/io/token_position.h"
 #include "mxtrain/text/token_file.h"
 #include "mxtrain/text/tokenizer.h"
 
@@ -40,27 +42,30 @@ bool HasTextFiles(const std::string& path) {
 }
 
 // The tokens of the files: of texts in memory, of a token file where they are.
-struct Tokens {
+struct TextTokens {
   TokenizerPtr tokenizer;
   std::unique_ptr<text::TokenFile> file;  // null: ids
   text::Ids ids;
   std::vector<std::string> invalid;  // files that are not UTF-8
+  std::vector<int64_t> ends;         // behind the last token of each text
 
   int64_t size() const { return file ? static_cast<int64_t>(file->tokens()) : std::ssize(ids); }
 };
 
-Tokens OfTokenFile(const TextParam& param) {
-  Tokens tokens;
+TextTokens OfTokenFile(const TextParam& param) {
+  TextTokens tokens;
   tokens.file = std::make_unique<text::TokenFile>(param.path);
   tokens.tokenizer = tokens.file->NewTokenizer();
+  for (uint64_t d = 1; param.pack != TextParam::kNoPacking && d <= tokens.file->documents(); ++d)
+    tokens.ends.push_back(static_cast<int64_t>(tokens.file->BeginOf(d)));
   if (!param.tokenizer_text.empty() && tokens.tokenizer->ToText() != param.tokenizer_text)
     Throw(ErrorKind::kData, "the tokens of {} are of another tokenizer than the model's",
           param.path);
   return tokens;
 }
 
-Tokens OfTexts(const TextParam& param) {
-  Tokens tokens;
+TextTokens OfTexts(const TextParam& param) {
+  TextTokens tokens;
   const std::vector<std::string> files = TextFiles(param.path);
   tokens.tokenizer = TokenizerOf(param, files);
   for (const std::string& file : files) {
@@ -70,13 +75,28 @@ Tokens OfTexts(const TextParam& param) {
   EncodeTexts(*tokens.tokenizer, files, [&](EncodedPart&& part) {
     tokens.ids.insert(tokens.ids.end(), part.ids.begin(), part.ids.end());
     if (end && part.last && part.file + 1 < files.size()) tokens.ids.push_back(*end);
+    if (part.last) tokens.ends.push_back(std::ssize(tokens.ids));
   });
   return tokens;
 }
 
+// The token that ends a document; -1 if none does.
+int64_t TerminatorOf(const text::Tokenizer& tokenizer, int packing) {
+  if (packing == TextParam::kTexts) {
+    const std::optional<TokenId> end = SeparatorOf(tokenizer);
+    return end ? int64_t{*end} : -1;
+  }
+  const text::Ids one = EncodeBeginning(tokenizer, "\n"), two = EncodeBeginning(tokenizer, "\n\n");
+  if (one.size() == 1 && two == text::Ids{one[0], one[0]}) return int64_t{one[0]};
+  Throw(ErrorKind::kConfig,
+        "pack = 'lines': in {} the end of a line is no token of its own; use a tokenizer of "
+        "characters, bytes or words, or pack = 'texts'",
+        tokenizer.Describe());
+}
+
 class TextSource final : public Source {
  public:
-  TextSource(const TextParam& param, Tokens tokens)
+  TextSource(const TextParam& param, TextTokens tokens)
       : path_(param.path),
         length_(param.length),
         streams_(param.streams),
@@ -87,17 +107,22 @@ class TextSource final : public Source {
     const auto end = static_cast<int64_t>(all * param.part[1]);
     const int64_t parts = std::max<int64_t>(streams_, 1);
     of_stream_ = (end - begin_) / parts;
-    if (of_stream_ <= length_) {
-      Throw(ErrorKind::kData, "{}: {} of {} are too few for an example of {} and the next one{}",
-            path_, Counted(end - begin_, "token"), Counted(all_.size(), "token"), length_,
-            streams_ > 0 ? format(" in each of {}", Counted(streams_, "stream")) : "");
+    if (param.pack != TextParam::kNoPacking) {
+      Pack(param.pack, end);
+    } else {
+      if (of_stream_ <= length_) {
+        Throw(ErrorKind::kData, "{}: {} of {} are too few for an example of {} and the next one{}",
+              path_, Counted(end - begin_, "token"), Counted(all_.size(), "token"), length_,
+              streams_ > 0 ? format(" in each of {}", Counted(streams_, "stream")) : "");
+      }
+      size_ = parts * ((of_stream_ - 1 - length_) / stride_ + 1);
     }
-    size_ = parts * ((of_stream_ - 1 - length_) / stride_ + 1);
     for (int64_t id = 0; id < all_.tokenizer->vocabulary_size(); ++id)
       names_.push_back(NameOf(*all_.tokenizer, static_cast<TokenId>(id)));
     const TShape shape{length_};
     data_ = {{"data", FieldKind::kValues, shape}};
     label_ = {{"label", FieldKind::kValues, shape}};
+    if (packs_) label_.push_back({kTokenPosition, FieldKind::kValues, shape});
     found_ = {{"tokenizer_text", all_.tokenizer->ToText()}};
     if (!all_.invalid.empty()) {
       warnings_.push_back(
@@ -115,7 +140,8 @@ class TextSource final : public Source {
   const std::vector<FieldSpec>& label_fields() const override { return label_; }
   void Read(int64_t index, Sample* sample) const override {
     sample->data.resize(1);
-    sample->labels.resize(1);
+    sample->labels.resize(label_.size());
+    if (packs_) return ReadRow(index, sample);
     const int64_t first = FirstOf(index);
     text::Ids window;  // the example and the token after it
     std::span<const TokenId> ids;
@@ -135,6 +161,7 @@ class TextSource final : public Source {
     fill(ids.subspan(1), &sample->labels[0]);
   }
   std::string Name(int64_t index) const override {
+    if (packs_) return format("{}, token {} and others", path_, rows_.Row(index)[0].first);
     return format("{}, token {}", path_, FirstOf(index));
   }
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
@@ -143,6 +170,50 @@ class TextSource final : public Source {
   int64_t streams() const override { return streams_; }
 
  private:
+  void Pack(int packing, int64_t end) {
+    const int64_t terminator = TerminatorOf(*all_.tokenizer, packing);
+    const std::vector<TextPiece> documents =
+        FindDocuments(begin_, end, all_.size(), all_.ends, terminator,
+                      [this](int64_t first, std::span<TokenId> ids) { Tokens(first, ids); });
+    if (documents.empty()) {
+      Throw(ErrorKind::kData, "{}: there is no whole document in its {}", path_,
+            Counted(end - begin_, "token"));
+    }
+    rows_ = PackedRows(documents, length_);
+    packs_ = true;
+    size_ = rows_.size();
+    notes_.push_back(format(
+        "{}: {} in {} of {}, {:.1f} % of them padding", path_,
+        Counted(std::ssize(documents), "document"), Counted(size_, "row"),
+        Counted(length_, "token"),
+        100 - 100 * static_cast<double>(rows_.tokens()) / static_cast<double>(size_ * length_)));
+  }
+
+  void Tokens(int64_t first, std::span<TokenId> ids) const {
+    if (all_.file) return all_.file->Read(static_cast<uint64_t>(first), ids);
+    std::copy_n(all_.ids.begin() + first, ids.size(), ids.begin());
+  }
+
+  void ReadRow(int64_t index, Sample* sample) const {
+    const auto length = static_cast<size_t>(length_);
+    FieldValue &data = sample->data[0], &label = sample->labels[0], &position = sample->labels[1];
+    data.made.assign(length, 0);
+    label.made.assign(length, -1);
+    position.made.assign(length, -1);
+    size_t at = 0;
+    text::Ids ids;
+    for (const TextPiece& piece : rows_.Row(index)) {
+      ids.resize(static_cast<size_t>(piece.length + 1));
+      Tokens(piece.first, ids);
+      for (size_t i = 0; i + 1 < ids.size(); ++i, ++at) {
+        data.made[at] = static_cast<float>(ids[i]);
+        label.made[at] = static_cast<float>(ids[i + 1]);
+        position.made[at] = static_cast<float>(i);
+      }
+    }
+    for (FieldValue* value : {&data, &label, &position}) value->values = value->made;
+  }
+
   // The first token of an example.
   int64_t FirstOf(int64_t index) const {
     const int64_t parts = std::max<int64_t>(streams_, 1);
@@ -166,7 +237,9 @@ class TextSource final : public Source {
   const int64_t length_, streams_, stride_;
   int64_t begin_ = 0, size_ = 0;  // begin_: among all tokens of the files
   int64_t of_stream_ = 0;         // tokens; without streams all
-  const Tokens all_;
+  const TextTokens all_;
+  bool packs_ = false;
+  PackedRows rows_;
   std::vector<std::string> names_;  // of the tokens
   std::vector<FieldSpec> data_, label_;
 };
@@ -184,7 +257,11 @@ std::unique_ptr<Source> NewTextSource(const TextParam& param) {
   if (param.streams > 0 && param.stride > 0)
     Throw(ErrorKind::kConfig, "stride = '{}': examples of streams follow each other; remove it",
           param.stride);
-  Tokens tokens = IsTokenFileName(param.path) ? OfTokenFile(param) : OfTexts(param);
+  if (param.pack != TextParam::kNoPacking && (param.streams > 0 || param.stride > 0)) {
+    Throw(ErrorKind::kConfig, "pack: documents are no windows of a stream; remove {}",
+          param.streams > 0 ? "streams" : "stride");
+  }
+  TextTokens tokens = IsTokenFileName(param.path) ? OfTokenFile(param) : OfTexts(param);
   if (tokens.tokenizer->vocabulary_size() > int64_t{kMostExact}) {
     Throw(ErrorKind::kData, "a vocabulary of {} is too large: ids up to {} are exact in float32",
           tokens.tokenizer->vocabulary_size(), kMostExact);
@@ -197,7 +274,7 @@ MXTRAIN_SOURCE(text_source, sources) {
       "text", "text, or its tokens, to learn which token comes next");
   kind.carried = {"tokenizer_text"};
   kind.of_training = {"tokenizer", "tokenizer_file"};
-  kind.of_own_data = {"part"};
+  kind.of_own_data = {"part", "pack"};
   kind.recognize = [](const std::string& path) -> std::optional<Recognition> {
     std::error_code none;
     if (!fs::exists(path, none)) return std::nullopt;

@@ -175,4 +175,52 @@ TEST_CASE("texts that are no data") {
   CHECK(Says(MessageOf([&] { OpenText(empty.path(), {{"length", "4"}}); }), "has no .txt file"));
 }
 
+TEST_CASE("lines are packed whole into rows") {
+  const TempDir dir;
+  const std::string path = Written(dir, "names.txt", "emma\nava\n\nmia\nlongestname\nzoe\n");
+  const auto source = OpenText(path, {{"length", "10"}, {"pack", "lines"}});
+  REQUIRE(source->label_fields().size() == 2);
+  CHECK(source->label_fields()[1].name == "token_position");
+  std::vector<std::string> documents;
+  for (int64_t row = 0; row < source->size(); ++row) {
+    Sample sample;
+    source->Read(row, &sample);
+    const auto data = sample.data[0].values, label = sample.labels[0].values,
+               position = sample.labels[1].values;
+    REQUIRE(position.size() == 10);
+    for (size_t i = 0; i < data.size(); ++i) {
+      if (position[i] == 0) documents.push_back(TextOf(*source, data.subspan(i, 1)) + ">");
+      if (position[i] >= 0) {
+        documents.back() += TextOf(*source, label.subspan(i, 1));
+        if (position[i] > 0) CHECK(data[i] == label[i - 1]);
+      } else {
+        CHECK(label[i] == -1);
+      }
+    }
+  }
+  std::ranges::sort(documents);
+  // The first line has nothing before it; the long one is cut.
+  CHECK(documents == std::vector<std::string>{"\n>ava\n", "\n>longestnam", "\n>mia\n",
+                                              "\n>zoe\n", "e>mma\n", "m>e\n"});
+  CHECK(source->size() == 4);
+}
+
+TEST_CASE("texts are packed whole into rows") {
+  const TempDir dir;
+  Written(dir, "a.txt", "abc");
+  Written(dir, "b.txt", "defgh");
+  const auto source = OpenText(dir.path(), {{"length", "8"}, {"pack", "texts"}});
+  REQUIRE(source->size() == 1);
+  Sample sample;
+  source->Read(0, &sample);
+  CHECK(TextOf(*source, sample.data[0].values.first(6)) == "defgab");
+  CHECK(TextOf(*source, sample.labels[0].values.first(6)) == "efghbc");
+  const std::vector<float> position(sample.labels[1].values.begin(), sample.labels[1].values.end());
+  CHECK(position == std::vector<float>{0, 1, 2, 3, 0, 1, -1, -1});
+  CHECK(Says(MessageOf([&] {
+               OpenText(dir.path(), {{"length", "8"}, {"pack", "texts"}, {"stride", "2"}});
+             }),
+             "documents are no windows of a stream; remove stride"));
+}
+
 }  // namespace mxtrain::test

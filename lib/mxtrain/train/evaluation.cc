@@ -93,6 +93,11 @@ Compared ComparedBy(const MetricSpec& spec, const Symbol& symbol, const LossRepo
   return compared;
 }
 
+bool IgnoresBySpec(const MetricSpec& spec) {
+  return std::ranges::any_of(spec.params,
+                             [](const auto& param) { return param.first == "ignore_label"; });
+}
+
 }  // namespace
 
 std::string HeadName(std::string output) {
@@ -106,8 +111,16 @@ MetricSet::MetricSet(const Symbol& symbol, const LossReport& losses,
   const std::map<int, std::string> beside = LabelsBesideLosses(symbol);
   for (const MetricSpec& spec : specs) {
     Item item;
-    item.metric = Metric::Create(spec.name, spec.params);
     const Compared compared = ComparedBy(spec, symbol, losses, beside);
+    item.metric = Metric::Create(spec.name, spec.params);
+    if (item.metric->takes_losses() && !IgnoresBySpec(spec) && compared.loss &&
+        compared.loss->ignores && compared.label == compared.loss->label) {
+      // What the loss ignores does not count here either.
+      Kwargs params = spec.params;
+      params.emplace_back("ignore_label",
+                          params::Print(static_cast<int64_t>(compared.loss->ignore_label)));
+      item.metric = Metric::Create(spec.name, params);
+    }
     item.output = compared.output;
     item.label = compared.label;
     if (compared.loss && item.label == compared.loss->label)

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/token_position.h"
+#include "mxtrain/train/packed_tokens.h"
 
 namespace mxtrain {
 
@@ -19,7 +21,11 @@ Symbol OnBatchesOf(const DataIter& iter, const OperatorRegistry& operators, cons
     replaced[desc.name] =
         Symbol::Create(operators, "image_normalize", desc.name + "_normalize", kwargs, pixels);
   }
-  return replaced.empty() ? net : net.Compose(replaced);
+  const Symbol on_batches = replaced.empty() ? net : net.Compose(replaced);
+  const auto is_position = [](const DataDesc& desc) { return desc.name == kTokenPosition; };
+  if (std::ranges::none_of(iter.provide_label(), is_position)) return on_batches;
+  const DataDesc tokens = iter.provide_data()[0];
+  return WithPackedTokens(operators, on_batches, tokens.name, tokens.shape[1]);
 }
 
 std::vector<DataDesc> ArraysOf(const DataIter& iter) {

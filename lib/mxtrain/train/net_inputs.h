@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Binding a net to an iterator's data. If batches hold pixels (DataDesc::pixels), the bound net
-// starts with the operator that normalizes them, which runs on the device as part of the step; the
-// net in checkpoints and models keeps its float32 input.
+// starts with the operator that normalizes them, which runs on the device as part of the step; if
+// they are packed documents, attention sees each alone (packed_tokens.h). The net in checkpoints
+// and models keeps its float32 input, and is for one text.
 #include <map>
 #include <optional>
 #include <span>

@@ -131,6 +131,10 @@ class Follower {
       RequireOther(axes, ndim - 1);
       return axes;
     }
+    if (type == "linear_cross_entropy") {
+      RequireOther(axes, ndim - 1);
+      return axes;  // without the last
+    }
     if (type == "SoftmaxOutput") {
       const bool last = IsTrue(op, "preserve_shape"), second = IsTrue(op, "multi_output");
       if (!last && !second) throw Mixes{"it is one softmax over all tokens"};

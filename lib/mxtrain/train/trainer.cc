@@ -5,6 +5,7 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/token_position.h"
 #include "mxtrain/train/block_losses.h"
 #include "mxtrain/train/internal/lone_values.h"
 #include "mxtrain/train/internal/trainer_impl.h"
@@ -16,6 +17,7 @@ namespace {
 std::vector<InputInfo> PerExample(const std::vector<DataDesc>& descs) {
   std::vector<InputInfo> infos;
   for (const DataDesc& desc : descs) {
+    if (desc.name == kTokenPosition) continue;  // of training batches alone
     TShape shape(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
     infos.push_back({desc.name, shape, desc.type});
   }

@@ -12,8 +12,9 @@ namespace mxtrain::io {
 
 struct TextParam : Parameter<TextParam> {
   enum Kind { kCharacters, kWords, kBytes };
+  enum Packing { kNoPacking, kTexts, kLines };
   std::string path, tokenizer_file, tokenizer_text;
-  int tokenizer;
+  int tokenizer, pack;
   int64_t length, stride, streams;
   std::vector<double> part;
   static void Declare(Fields<TextParam>& f) {
@@ -45,6 +46,12 @@ struct TextParam : Parameter<TextParam> {
         .Help(
             "divides the tokens into so many equal streams, as many as data.batch_size; row k of "
             "each batch goes on where row k of the one before it ended (net.carry)");
+    f.Add("pack", &TextParam::pack)
+        .Enum({{"none", kNoPacking}, {"texts", kTexts}, {"lines", kLines}})
+        .Default(kNoPacking)
+        .Help(
+            "an example is several whole documents, which do not see each other, and padding: "
+            "texts (files, and what the tokenizer's end of a text separates), or lines");
     f.Add("part", &TextParam::part)
         .Default({0, 1})
         .Help("from where to where the tokens are taken, as fractions of them all: [0, 0.9]");
@@ -60,6 +67,10 @@ struct TextParam : Parameter<TextParam> {
 // has one. What remains behind the last whole example is skipped. Class names are the tokens. With
 // streams example i is window i / streams of stream i % streams; equal parts of the tokens are
 // streams, and what remains behind them, or behind the last whole example of each, is skipped.
+//
+// With pack an example is whole documents, longer ones cut, in an order of their own; the label is
+// -1 at padding. A second label, token_position [length], numbers the tokens of each document from
+// 0 and is -1 at padding.
 //
 // Throws kFileSystem for a path that is not there, kData for text that the tokenizer cannot encode
 // or that is shorter than an example, kConfig for parameters that make no sense.
