@@ -38,6 +38,7 @@ struct Refused {
 // No net for inference has them.
 constexpr Refused kNotInNets[] = {
     {"softmax_cross_entropy", "a loss of a whole batch; it reads labels"},
+    {"linear_cross_entropy", "a loss; it reads labels"},
     {"shuffle", "its output is random"},
     {"_BatchNormActivation", "made by the executor"},
     {"_ConvolutionActivation", "made by the executor"},

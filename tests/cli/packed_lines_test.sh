@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Documents of different lengths in rows of one: lines of a text, and texts of a folder.
+. "$(dirname "$0")/common.sh"
+
+# A line repeats its first letter; nothing tells the letter of the next one.
+letters=(a b c d e f g h)
+for ((i = 0; i < 1600; ++i)); do
+  line=
+  for ((k = 0; k <= i * 7 % 11; ++k)); do line+=${letters[i * 5 % 8]}; done
+  printf '%s\n' "$line"
+done >lines.txt
+cat >lines.yaml <<'END'
+name: lines
+task: language_model
+include: SOURCE/configs/common/transformer.yaml
+vars: {length: 24, width: 16, heads: 2, norm_eps: 1.0e-5}
+net:
+  input: ["${length}"]
+  layers:
+    - Variable: {name: token_weight, shape: ["${classes}", "${width}"]}
+    - Variable: {name: position, shape: [1, "${length}", "${width}"], init: {name: normal, sigma: 0.02}}
+    - Embedding: {name: tokens, inputs: data, weight: token_weight, input_dim: "${classes}", output_dim: "${width}"}
+    - broadcast_add: {name: placed, inputs: [tokens, position]}
+    - encoder: {name: unit0, width: "${width}", heads: "${heads}", hidden: "${2 * width}", causal: true}
+    - layer_norm: {name: head}
+    - FullyConnected: {name: scores, weight: token_weight, num_hidden: "${classes}", flatten: false, no_bias: true}
+    - transpose: {name: by_token, axes: [0, 2, 1]}
+    - SoftmaxOutput: {name: softmax, multi_output: true, normalization: valid, use_ignore: true}
+data:
+  batch_size: 8
+  train: {source: text, path: lines.txt, part: [0, 0.9], pack: lines, shuffle: true}
+  val: {source: text, path: lines.txt, part: [0.9, 1], pack: lines}
+train: {epochs: 6, optimizer: {name: adamw, lr: 0.005}, initializer: {name: normal, sigma: 0.1}}
+END
+sed -i "s#SOURCE#$source_dir#" lines.yaml
+expect 0 check lines.yaml
+expect 0 train lines.yaml --out run
+says "% of them padding"
+last() { awk -F, -v want="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == want) c = i } END { print int(1000 * $c) }' run/metrics.csv; }
+holds "the lines are not learned: perplexity $(last val_perplexity)" test "$(last val_perplexity)" -lt 2200
+expect 0 generate run --prompt $'\nccc' --temperature 0 --max-tokens 3
+prints "ccc"
+expect 0 eval run lines.txt
+expect 0 plan lines.yaml
+
+# --- stopped and resumed within an epoch, the bits are the same; also of several workers
+expect 0 verify-resume lines.yaml --steps 11
+expect 0 verify-resume lines.yaml --steps 11 train.kvstore.workers=2
+
+# --- texts of a folder
+mkdir texts
+for ((i = 0; i < 40; ++i)); do sed -n "$((i * 20 + 1)),$((i * 20 + 1 + i % 4))p" lines.txt >"texts/$i.txt"; done
+expect 0 train lines.yaml --out texts_run train.epochs=1 'data.train={source: text, path: texts, pack: texts, shuffle: true}' \
+  'data.val={source: text, path: texts}'
+says "texts: 40 documents in"
+
+# --- what does not fit
+expect 3 train lines.yaml --out none net.layers.8.SoftmaxOutput.use_ignore=false
+says "rows of packed documents end with padding, whose label is -1; give it use_ignore: true"
+expect 3 train lines.yaml --out none data.train.stride=3
+says "pack: documents are no windows of a stream; remove stride"
+expect 3 train lines.yaml --out none data.train.pack=words
+says "pack"
+finish
