@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "mxtrain/device/cpu/onednn/bfloat16.h"
 #include "mxtrain/operator/param_of.h"
 #include "mxtrain/train/internal/rebuilding.h"
 
@@ -96,7 +97,8 @@ class Finder {
 }  // namespace
 
 bool AllowsLossesInBlocks(Context ctx, const ComputeModes& modes) {
-  return ctx.type == DeviceType::kCPU && modes.fuse && !modes.amp && modes.group2ctx.empty();
+  const bool takes_type = !modes.amp || (*modes.amp == DType::kBfloat16 && WhyNoBfloat16().empty());
+  return ctx.type == DeviceType::kCPU && modes.fuse && takes_type && modes.group2ctx.empty();
 }
 
 Symbol WithLossesInBlocks(const OperatorRegistry& operators, const Symbol& net,

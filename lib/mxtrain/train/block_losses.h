@@ -13,7 +13,8 @@
 
 namespace mxtrain {
 
-// Whether nets that are trained in this way may be changed so: float32 on one CPU with fusion.
+// Whether nets that are trained in this way may be changed so: float32, or bfloat16 where the
+// processor has it, on one CPU with fusion.
 MXTRAIN_API bool AllowsLossesInBlocks(Context ctx, const ComputeModes& modes);
 
 // `shapes`: of the arrays of a batch. A head is left as it is if its scores take less than 4 MiB,

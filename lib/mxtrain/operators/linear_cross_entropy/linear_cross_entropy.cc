@@ -69,14 +69,20 @@ bool LinearCrossEntropyProperty::InferShape(std::vector<TShape>* in, std::vector
 
 bool LinearCrossEntropyProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                            std::vector<DType>*) const {
-  std::vector<DType> arrays{(*in)[kData], (*in)[kWeight]}, none;
-  if (!param_.no_bias) arrays.push_back((*in)[kBias]);
-  const bool known = OperatorProperty::InferType(&arrays, out, &none);
-  (*in)[kData] = arrays[0];
-  (*in)[kWeight] = arrays[1];
-  if (!param_.no_bias) (*in)[kBias] = arrays[2];
-  if ((*in)[kLabel] == DType::kUnknown) (*in)[kLabel] = arrays[0];
-  return known;
+  std::vector<DType> factors{(*in)[kData], (*in)[kWeight]}, none, same{factors[0]};
+  const bool known = OperatorProperty::InferType(&factors, &same, &none);
+  (*in)[kData] = factors[0];
+  (*in)[kWeight] = factors[1];
+  if (!known) return false;
+  const DType type = factors[0],
+              sums = type == DType::kBfloat16 || type == DType::kFloat16 ? DType::kFloat32 : type;
+  if ((*in)[kLabel] == DType::kUnknown) (*in)[kLabel] = sums;
+  if (!param_.no_bias) {
+    if ((*in)[kBias] == DType::kUnknown) (*in)[kBias] = sums;
+    UnifyType(sums, &(*in)[kBias], TypeString(), "bias");
+  }
+  UnifyType(sums, &(*out)[0], TypeString(), "output");
+  return true;
 }
 
 std::vector<int> LinearCrossEntropyProperty::DeclareBackwardDependency(

@@ -12,6 +12,9 @@
 // preserve_shape: softmax - one-hot, times grad_scale over the divisor of `normalization`, and 0 in
 // rows that are ignored.
 //
+// Of bfloat16 data and weight, the output, label, bias, and the gradients of weight and bias are
+// float32.
+//
 // The kernel on the CPU computes the gradients in forward, while a block of scores is there, and
 // saves them without that factor. (Recomputing the scores in backward would save the memory of the
 // weight's gradient for a third more work.) Elsewhere the operator is the graph that it means.
@@ -42,6 +45,7 @@ class LinearCrossEntropyProperty final : public PropertyWithParam<LinearCrossEnt
   enum Argument { kData, kWeight, kLabel, kBias };
 
   std::string TypeString() const override { return "linear_cross_entropy"; }
+  MixedPrecision mixed_precision() const override { return {MixedPrecision::kGains, 2}; }
   std::string Description() const override {
     return "cross entropy of the softmax of a matrix product, for many classes: a loss that keeps "
            "no "

@@ -2,9 +2,9 @@
 // linear_cross_entropy by products of blocks of rows.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 #include "mxtrain/base/math.h"
 #include "mxtrain/device/cpu/onednn/onednn.h"
@@ -40,6 +40,11 @@ Extents ExtentsOf(const TShape& data, const LinearCrossEntropyParam& param) {
   return {rows, width, classes, std::min(param.block_rows.value_or(block), rows)};
 }
 
+// Floats that take the slopes of a block as bfloat16.
+int64_t NarrowFloats(const Extents& e) {
+  return RoundUp(CeilDivide(e.block * e.classes, 2), kRowsOfBlock);
+}
+
 // The products of a block of `rows` rows.
 struct Products {
   onednn::Descriptor scores;                         // x weight^T
@@ -66,13 +71,13 @@ MatrixView Rows(int64_t rows, int64_t columns) {
   return {rows, columns, columns, 1};
 }
 
-Expected<Products, Refusal> Describe(Backend& backend, const Extents& e, int64_t rows,
+Expected<Products, Refusal> Describe(Backend& backend, const Extents& e, int64_t rows, DType type,
                                      const Wanted& wanted) {
   const MatrixView x = Rows(rows, e.width), w = Rows(e.classes, e.width), p = Rows(rows, e.classes);
   std::optional<Refusal> refusal;
   const auto multiply = [&](const MatrixView& a, const MatrixView& b, const MatrixView& c,
                             bool add) -> std::optional<onednn::Descriptor> {
-    const onednn::Result result = onednn::Multiply(backend, {a, b, c, DType::kFloat32, add});
+    const onednn::Result result = onednn::Multiply(backend, {a, b, c, type, add, DType::kFloat32});
     if (!result) {
       refusal = result.error();
     } else if (result->speed() == onednn::Speed::kReference) {
@@ -104,6 +109,8 @@ class Primitives {
   std::unique_ptr<onednn::Primitive> scores, data, weight, adding;
 };
 
+// T: of data and weight.
+template <typename T>
 class LinearCrossEntropy final : public Operator {
  public:
   LinearCrossEntropy(const LinearCrossEntropyParam& param, const Extents& extents,
@@ -116,28 +123,29 @@ class LinearCrossEntropy final : public Operator {
     const bool trains = wanted_.any() && !args.ctx.saved.empty();
     if (args.req[0] == OpReqType::kNullOp && !trains) return;
     float* const scores = static_cast<float*>(args.ctx.workspace.data);
-    float* const scratch = scores + e_.block * e_.classes;
-    const float* const x = args.in_data[P::kData].dptr<float>();
-    float* const w = args.in_data[P::kWeight].dptr<float>();
+    float* const behind = scores + e_.block * e_.classes;
+    T* const slopes = kNarrow ? reinterpret_cast<T*>(behind) : reinterpret_cast<T*>(scores);
+    void* const scratch = behind + (kNarrow ? NarrowFloats(e_) : 0);
+    const auto run = [&](onednn::Primitive& primitive, void* src, void* weights, float* dst) {
+      primitive.Execute({{Arg::kSrc, src},
+                         {Arg::kWeights, weights},
+                         {Arg::kDst, dst},
+                         {Arg::kScratchpad, scratch}});
+    };
+    T* const weight = args.in_data[P::kWeight].dptr<T>();
     for (int64_t b = 0; b < e_.blocks(); ++b) {
       const int64_t rows = e_.rows_of(b);
       Primitives& products = rows == e_.block ? whole_ : *rest_;
-      float* const block = const_cast<float*>(x) + b * e_.block * e_.width;
-      const auto run = [&](onednn::Primitive& primitive, float* src, float* weights, float* dst) {
-        primitive.Execute({{Arg::kSrc, src},
-                           {Arg::kWeights, weights},
-                           {Arg::kDst, dst},
-                           {Arg::kScratchpad, scratch}});
-      };
-      run(*products.scores, block, w, scores);
-      EndBlock(args, b * e_.block, rows, scores, trains);
+      T* const data = args.in_data[P::kData].dptr<T>() + b * e_.block * e_.width;
+      run(*products.scores, data, weight, scores);
+      EndBlock(args, b * e_.block, rows, scores, trains ? slopes : nullptr);
       if (!trains) continue;
       if (wanted_.data) {
-        float* const to = args.ctx.saved[kDataGrad].dptr<float>() + b * e_.block * e_.width;
-        run(*products.data, scores, w, to);
+        run(*products.data, slopes, weight,
+            args.ctx.saved[kDataGrad].dptr<float>() + b * e_.block * e_.width);
       }
       if (wanted_.weight) {
-        run(b == 0 ? *products.weight : *products.adding, scores, block,
+        run(b == 0 ? *products.weight : *products.adding, slopes, data,
             args.ctx.saved[kWeightGrad].dptr<float>());
       }
       if (wanted_.bias) AddColumns(scores, rows, b == 0, args.ctx.saved[kBiasGrad].dptr<float>());
@@ -148,28 +156,30 @@ class LinearCrossEntropy final : public Operator {
     const SoftmaxTarget target =
         MakeSoftmaxTarget(softmax_, {e_.rows, e_.classes, 1}, args.in_data[P::kLabel]);
     const auto scale = static_cast<float>(target.scale);
-    const auto put = [&](bool wanted, Saved from, int argument) {
+    const auto put = [&]<typename G>(bool wanted, Saved from, P::Argument argument, G* grad) {
       if (!wanted) return;
-      const TBlob& to = args.in_grad[static_cast<size_t>(argument)];
       const float* const saved = args.ctx.saved[from].dptr<float>();
-      float* const grad = to.dptr<float>();
-      SwitchReq(args.req[static_cast<size_t>(argument)], [&](auto accumulate) {
-        ParallelFor(to.Size(), kParallelGrain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            grad[i] = (accumulate() ? grad[i] : 0.0f) + scale * saved[i];
+      SwitchReq(args.req[argument], [&](auto accumulate) {
+        constexpr OpReqType kReq = accumulate() ? OpReqType::kAddTo : OpReqType::kWriteTo;
+        ParallelFor(args.in_grad[argument].Size(), kParallelGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) Assign(kReq, grad, i, scale * saved[i]);
         });
       });
     };
-    put(wanted_.data, kDataGrad, P::kData);
-    put(wanted_.weight, kWeightGrad, P::kWeight);
-    put(wanted_.bias, kBiasGrad, P::kBias);
+    put(wanted_.data, kDataGrad, P::kData, static_cast<T*>(args.in_grad[P::kData].data));
+    put(wanted_.weight, kWeightGrad, P::kWeight,
+        static_cast<float*>(args.in_grad[P::kWeight].data));
+    if (wanted_.bias)
+      put(true, kBiasGrad, P::kBias, static_cast<float*>(args.in_grad[P::kBias].data));
   }
 
  private:
+  static constexpr bool kNarrow = !std::is_same_v<T, float>;
+
   // The losses of rows [first, first + rows) from their scores, which become softmax - one-hot if
-  // they are wanted for gradients.
+  // `slopes`, where that is wanted as T, is not null.
   void EndBlock(const ForwardArgs& args, int64_t first, int64_t rows, float* scores,
-                bool trains) const {
+                T* slopes) const {
     const NumberReader labels(args.in_data[P::kLabel]);
     const float* const bias = param_.no_bias ? nullptr : args.in_data[P::kBias].dptr<float>();
     const OpReqType req = args.req[0];
@@ -182,18 +192,23 @@ class LinearCrossEntropy final : public Operator {
         kernels_.forward_rows({}, row, row, 1, e_.classes, e_.classes);
         const int64_t label = labels.Index(first + r);
         const bool is_class = label >= 0 && label < e_.classes;
-        const double p = is_class ? std::max<double>(row[label], kLeastProbability) : 1;
-        if (losses)
-          Assign(req, losses, first + r,
-                 is_class && std::isnan(row[label]) ? row[label] : -std::log(p));
-        if (!trains) continue;
+        if (losses) Assign(req, losses, first + r, is_class ? LossOf(row[label]) : 0.0f);
+        if (!slopes) continue;
         if (param_.use_ignore && label == ignored) {
-          std::memset(row, 0, static_cast<size_t>(e_.classes) * sizeof(float));
+          std::fill_n(row, e_.classes, 0.0f);
         } else if (is_class) {
           row[label] -= 1;
         }
+        if (!kNarrow) continue;
+        T* const to = slopes + r * e_.classes;
+        for (int64_t k = 0; k < e_.classes; ++k) to[k] = static_cast<T>(row[k]);
       }
     });
+  }
+
+  static float LossOf(float p) {
+    if (std::isnan(p)) return p;
+    return static_cast<float>(-std::log(std::max<double>(p, kLeastProbability)));
   }
 
   void AddColumns(const float* scores, int64_t rows, bool begins, float* sums) const {
@@ -220,7 +235,8 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   const auto& property = static_cast<const LinearCrossEntropyProperty&>(base);
   const LinearCrossEntropyParam& param = property.param();
   const TShape& data = request.in[P::kData].shape;
-  if (request.in[P::kData].type != DType::kFloat32) return Refusal{"float32 only"};
+  const DType type = request.in[P::kData].type;
+  if (std::string why = onednn::WhyNotType(type); !why.empty()) return Refusal{why};
   if (data.Size() == 0) return Refusal{"empty array"};
   const Extents extents = ExtentsOf(data, param);
   Wanted wanted;
@@ -228,8 +244,8 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
     const auto has = [&](size_t i) { return request.grad_req[i] != OpReqType::kNullOp; };
     wanted = {has(P::kData), has(P::kWeight), !param.no_bias && has(P::kBias)};
   }
-  const auto whole = Describe(backend, extents, extents.block, wanted),
-             rest = Describe(backend, extents, extents.rows_of(extents.blocks() - 1), wanted);
+  const auto whole = Describe(backend, extents, extents.block, type, wanted),
+             rest = Describe(backend, extents, extents.rows_of(extents.blocks() - 1), type, wanted);
   if (!whole) return whole.error();
   if (!rest) return rest.error();
   Plan plan = PlainPlan(property, request);
@@ -239,15 +255,23 @@ Expected<Plan, Refusal> PlanOneDnn(const OperatorProperty& base, const PlanReque
   const auto size = static_cast<int64_t>(sizeof(float));
   plan.forward_workspace = extents.block * extents.classes * size +
                            std::max(whole->scratchpad_bytes(), rest->scratchpad_bytes());
+  if (type == DType::kBfloat16) plan.forward_workspace += NarrowFloats(extents) * size;
   if (request.needs_backward) {
     plan.saved = {wanted.data ? data.Size() * size : 0,
                   wanted.weight ? extents.classes * extents.width * size : 0,
                   wanted.bias ? extents.classes * size : 0};
     plan.backward_reads = BackwardReads{{false}, std::vector<bool>(request.in.size()), {false}};
     plan.backward_reads->in_data[P::kLabel] = true;
+    if (type == DType::kBfloat16) {
+      plan.grad_layout.resize(request.in.size());
+      plan.grad_layout[P::kWeight] = TypedLayout{DType::kFloat32, Layout()};
+    }
   }
-  plan.make = [param, extents, wanted, whole = *whole, rest = *rest] {
-    return std::make_unique<LinearCrossEntropy>(param, extents, wanted, whole, rest);
+  plan.make = [=, whole = *whole, rest = *rest]() -> std::unique_ptr<Operator> {
+    if (type == DType::kBfloat16) {
+      return std::make_unique<LinearCrossEntropy<bfloat16>>(param, extents, wanted, whole, rest);
+    }
+    return std::make_unique<LinearCrossEntropy<float>>(param, extents, wanted, whole, rest);
   };
   return plan;
 }

@@ -18,15 +18,17 @@ Memory MemoryOf(const MatrixView& m, DType type) {
 
 Result Multiply(Backend& backend, const MatrixProduct& p) {
   return Build(backend, [&](const dnnl::engine& engine) {
-    const auto argument = [&](Arg arg, const MatrixView& m) {
-      return ArrayArg{arg, {TShape{m.batch, m.rows, m.columns}, Layout(), p.type}};
+    const DType dst_type = p.dst_type == DType::kUnknown ? p.type : p.dst_type;
+    const auto argument = [&](Arg arg, const MatrixView& m, DType type) {
+      return ArrayArg{arg, {TShape{m.batch, m.rows, m.columns}, Layout(), type}};
     };
     return Describe(
         backend, engine,
         library::MatrixProduct(MemoryOf(p.src, p.type), MemoryOf(p.weights, p.type),
-                               MemoryOf(p.dst, p.type), Attributes(p.accumulate), engine),
-        std::vector<ArrayArg>{argument(Arg::kSrc, p.src), argument(Arg::kWeights, p.weights),
-                              argument(Arg::kDst, p.dst)});
+                               MemoryOf(p.dst, dst_type), Attributes(p.accumulate), engine),
+        std::vector<ArrayArg>{argument(Arg::kSrc, p.src, p.type),
+                              argument(Arg::kWeights, p.weights, p.type),
+                              argument(Arg::kDst, p.dst, dst_type)});
   });
 }
 

@@ -136,6 +136,8 @@ struct MatrixProduct {
   MatrixView src, weights, dst;
   DType type = DType::kFloat32;
   bool accumulate = false;
+  DType dst_type =
+      DType::kUnknown;  // kUnknown: `type`; float32: bfloat16 factors, sums as they are
 };
 MXTRAIN_API Result Multiply(Backend& backend, const MatrixProduct& p);  // kSrc kWeights -> kDst
 
