@@ -21,8 +21,8 @@ struct Blocks {
   int64_t queries = 0, keys = 0;                     // of a block; keys is the length of its rows
   int64_t all_keys = 0, depth = 0, value_depth = 0;  // padded
 
-  explicit Blocks(const Extents& e)
-      : count(CeilDivide(e.queries, kMostQueries)),
+  explicit Blocks(const Extents& e, int64_t most_queries = kMostQueries)
+      : count(CeilDivide(e.queries, most_queries)),
         queries(CeilDivide(e.queries, count)),
         keys(std::min(kMostKeys, RoundUp(e.keys, kPadding))),
         all_keys(RoundUp(e.keys, kPadding)),
@@ -30,6 +30,10 @@ struct Blocks {
         value_depth(RoundUp(e.value_depth, kPadding)) {}
   int64_t scores() const { return queries * keys; }
 };
+// Causal queries have small blocks: less of what they do not see is computed.
+inline Blocks BlocksOf(const AttentionSetup& setup) {
+  return Blocks(setup.extents, setup.is_causal ? kMostQueries / 2 : kMostQueries);
+}
 
 // Hands out parts of a thread's workspace. Without a workspace it counts.
 class Space {

@@ -65,7 +65,7 @@ struct BackwardSpace : ScoreSpace {
 template <typename S>
 int64_t FloatsOf(const AttentionSetup& setup) {
   Space space(nullptr);
-  S(setup, Blocks(setup.extents), &space);
+  S(setup, BlocksOf(setup), &space);
   return space.taken();
 }
 
@@ -78,7 +78,7 @@ template <typename T>
 class AttentionSimd final : public Operator {
  public:
   AttentionSimd(std::shared_ptr<const AttentionSetup> setup, int64_t threads)
-      : setup_(std::move(setup)), e_(setup_->extents), blocks_(e_), threads_(threads) {}
+      : setup_(std::move(setup)), e_(setup_->extents), blocks_(BlocksOf(*setup_)), threads_(threads) {}
 
   void Forward(const ForwardArgs& args) override {
     constexpr int64_t kTasksPerThread = 4;
