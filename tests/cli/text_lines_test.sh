@@ -86,7 +86,7 @@ expect 0 infer run few.txt --format csv
 printf 'lines/val/000000.png 12x4567890123456\n' >strange.txt
 expect 0 eval run strange.txt
 says "1 text with a letter that the training data does not have ('x' of strange.txt:1 first)"
-says "1 text of more than 6 letters"
+says "1 text of more than 9 letters"
 prints "of 16 letters"
 
 # The file for other programs has the decoder in it.

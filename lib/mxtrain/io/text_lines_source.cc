@@ -121,9 +121,10 @@ class TextLinesSource final : public Source {
       if (texts.back().empty() && empty++ == 0) first_empty = Place(row);
     }
     FindLetters(param, texts);
+    // Other data may have longer texts than the training data.
     length_ = is_other_                ? param.label_length
               : param.most_letters > 0 ? param.most_letters
-                                       : longest;
+                                       : longest + longest / 2;
     if (size() > kMostLabelValues / length_)
       Throw(ErrorKind::kData, "{}: {} of {} letters do not fit", path_, Counted(size(), "text"),
             length_);

@@ -50,14 +50,14 @@ TEST_CASE("text_lines reads lists, tables and JSON lines alike") {
     REQUIRE(source->size() == (list ? 2 : 3));
     CHECK(source->FileOf(0) == dir.path("x/1.png"));
     CHECK(source->class_names() == std::vector<std::string>{" ", ",", "a", "b", "é"});
-    CHECK(source->label_fields()[0].shape == TShape{4});
+    CHECK(source->label_fields()[0].shape == TShape{6});  // half as many again
     CHECK(source->TextOf(0) == "ab a");
-    CHECK(LabelAt(*source, 0) == std::vector<float>{3, 4, 1, 3});
-    CHECK(LabelAt(*source, 1) == std::vector<float>{4, 2, 5, 0});
+    CHECK(LabelAt(*source, 0) == std::vector<float>{3, 4, 1, 3, 0, 0});
+    CHECK(LabelAt(*source, 1) == std::vector<float>{4, 2, 5, 0, 0, 0});
     CHECK_FALSE(source->ClassOf(0));
-    CHECK(source->found() == Kwargs{{"label_length", "4"}});
+    CHECK(source->found() == Kwargs{{"label_length", "6"}});
     if (list) continue;  // an empty text is missing there
-    CHECK(LabelAt(*source, 2) == std::vector<float>{0, 0, 0, 0});
+    CHECK(LabelAt(*source, 2) == std::vector<float>{0, 0, 0, 0, 0, 0});
     REQUIRE(source->warnings().size() == 1);
     CHECK(source->warnings()[0].find("1 text is empty (first: ") == 0);
   }

@@ -46,7 +46,9 @@ struct TextLinesParam : Parameter<TextLinesParam> {
     f.Add("most_letters", &P::most_letters)
         .Default(0)
         .Range(0, 1 << 16)
-        .Help("letters of a label; default: those of the longest text of the training data");
+        .Help(
+            "letters of a label; default: half as many again as the longest text of the training "
+            "data has");
     f.Add("label_length", &P::label_length)
         .Internal()
         .Default(0)
