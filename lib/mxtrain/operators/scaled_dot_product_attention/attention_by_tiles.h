@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The operator around attention_tiles.h: 16 bits, no mask. Device is OnGpu or a device of a test.
+// The operator around attention_tiles.h: 16 bits, no array as a mask. Device is OnGpu or a device
+// of a test.
 #include <array>
 #include <memory>
 
+#include "mxtrain/operator/kernel.h"
+#include "mxtrain/operator/number_reader.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/scaled_dot_product_attention/attention_tiles.h"
 
@@ -27,6 +30,30 @@ void SwitchTiles(DType type, const Extents& e, bool drops, const F& f) {
   of_type(TypeTag<bfloat16>());
 }
 
+inline constexpr int64_t kRangeBytes = sizeof(KeyRange);
+
+// The keys that a query sees by segments or lengths, as SeenKeys finds them.
+struct RangeOfQuery {
+  NumberReader numbers;
+  int kind;
+  int64_t queries, keys;
+  KeyRange* ranges;
+  MXTRAIN_HD void operator()(int64_t i) const {
+    const int64_t row = i / queries, query = i % queries;
+    int64_t first = 0, end = 0;
+    if (kind == kKeyLengths) {
+      const int64_t length = numbers.Index(row);
+      end = length < 0 ? 0 : length < keys ? length : keys;
+    } else {
+      const int64_t begin = row * keys, number = numbers.Index(begin + query);
+      first = end = query;
+      while (number >= 0 && end < keys && numbers.Index(begin + end) == number) ++end;
+      while (number >= 0 && first > 0 && numbers.Index(begin + first - 1) == number) --first;
+    }
+    ranges[i] = KeyRange{static_cast<int32_t>(first), static_cast<int32_t>(end)};
+  }
+};
+
 template <typename Device>
 class AttentionByTiles final : public Operator {
   using P = AttentionProperty;
@@ -36,6 +63,7 @@ class AttentionByTiles final : public Operator {
       : setup_(std::move(setup)) {}
 
   void Forward(const ForwardArgs& args) override {
+    FindRanges(args.ctx, args.in_data, 0);
     SwitchTiles(args.out_data[0].type, setup_->extents, setup_->drops,
                 [&](auto tag, auto depth, auto drops) {
                   using T = typename decltype(tag)::type;
@@ -53,6 +81,9 @@ class AttentionByTiles final : public Operator {
   }
 
   void Backward(const BackwardArgs& args) override {
+    const Extents& e = setup_->extents;
+    FindRanges(args.ctx, args.in_data,
+               RoundUp(e.items * e.queries * static_cast<int64_t>(sizeof(float)), kRangeBytes));
     SwitchTiles(args.out_grad[0].type, setup_->extents, setup_->drops,
                 [&](auto tag, auto depth, auto drops) {
                   BackwardOf<typename decltype(tag)::type, depth(), drops()>(args);
@@ -97,10 +128,20 @@ class AttentionByTiles final : public Operator {
   }
   template <bool kDrops>
   TileCall<kDrops> CallOf(const OpContext& ctx) const {
-    return {*setup_, kDrops ? ctx.requested[0].Draws() : RandomDraws()};
+    return {*setup_, kDrops ? ctx.requested[0].Draws() : RandomDraws(), ranges_};
+  }
+  // `at`: in the workspace.
+  void FindRanges(const OpContext& ctx, std::span<const TBlob> in, int64_t at) {
+    if (setup_->numbers == kNoMask) return;
+    auto* const ranges = reinterpret_cast<KeyRange*>(static_cast<char*>(ctx.workspace.data) + at);
+    Launch(Device{ctx.run_ctx}, setup_->batch * setup_->extents.queries,
+           RangeOfQuery{NumberReader(in[P::kMask]), setup_->numbers, setup_->extents.queries,
+                        setup_->extents.keys, ranges});
+    ranges_ = ranges;
   }
 
   const std::shared_ptr<const AttentionSetup> setup_;
+  const KeyRange* ranges_ = nullptr;  // of the batch
 };
 
 template <typename Device>
@@ -115,7 +156,6 @@ Expected<Plan, Refusal> PlanByTiles(const OperatorProperty& base, const PlanRequ
   const auto setup = static_cast<const AttentionProperty&>(base).Prepare(request);
   const Extents& e = setup->extents;
   if (setup->mask.kind != kNoMask) return Refusal{"it takes no mask"};
-  if (setup->numbers != kNoMask) return Refusal{"it takes no segments or lengths"};
   if (std::max(e.depth, e.value_depth) > kMostTileDepth)
     return Refusal{format("depths are at most {}", kMostTileDepth)};
   Plan plan = PlainPlan(base, request);
@@ -126,7 +166,10 @@ Expected<Plan, Refusal> PlanByTiles(const OperatorProperty& base, const PlanRequ
     plan.saved = {e.items * e.queries * static_cast<int64_t>(sizeof(RowScale))};
     plan.backward_workspace = e.items * e.queries * static_cast<int64_t>(sizeof(float));
     plan.backward_reads = BackwardReads{{true}, std::vector<bool>(request.in.size(), true), {true}};
+    // Behind them; at a multiple of the size of a range.
+    plan.backward_workspace = RoundUp(plan.backward_workspace, kRangeBytes) + setup->range_bytes();
   }
+  plan.forward_workspace = setup->range_bytes();
   plan.make = [setup] { return std::make_unique<AttentionByTiles<Device>>(setup); };
   return plan;
 }

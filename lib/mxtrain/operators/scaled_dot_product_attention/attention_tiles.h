@@ -41,8 +41,10 @@ struct TileCall {
   int64_t sliding_window;  // 0: none
   float keep, kept;        // the probability of keeping one, and the factor of those that are kept
   RandomDraws draws;
+  const KeyRange* ranges;  // of segments or lengths [rows, queries]; null: none
+  int64_t per_row;         // items
 
-  TileCall(const AttentionSetup& setup, const RandomDraws& random)
+  TileCall(const AttentionSetup& setup, const RandomDraws& random, const KeyRange* seen)
       : e(setup.extents),
         scale(static_cast<float>(setup.scale)),
         power(static_cast<float>(setup.scale * std::numbers::log2e)),
@@ -50,21 +52,41 @@ struct TileCall {
         sliding_window(setup.sliding_window),
         keep(setup.keep),
         kept(setup.kept_factor()),
-        draws(random) {}
+        draws(random),
+        ranges(seen),
+        per_row(setup.items_per_row()) {}
 
-  MXTRAIN_HD bool Sees(int64_t query, int64_t key) const {
+  // Of a query of the array, or of the last one for those behind it.
+  MXTRAIN_HD KeyRange RangeOf(int64_t item, int64_t query) const {
+    const int64_t last = e.queries - 1;
+    return ranges[item / per_row * e.queries + (query < last ? query : last)];
+  }
+  MXTRAIN_HD bool Sees(int64_t item, int64_t query, int64_t key) const {
+    if (ranges) {
+      const KeyRange range = RangeOf(item, query);
+      if (key < range.first || key >= range.end) return false;
+    }
     return key < e.keys && (!is_causal || key <= query) &&
            (sliding_window == 0 || query - key < sliding_window);
   }
   // Whether `queries` queries from `query` on see `keys` keys from `key` on.
   MXTRAIN_HD bool SeeAll(int64_t query, int64_t queries, int64_t key, int64_t keys) const {
-    return Sees(query, key + keys - 1) &&
+    return !ranges && Sees(0, query, key + keys - 1) &&
            (sliding_window == 0 || query + queries - 1 - key < sliding_window);
   }
-  // The first key that a query sees, rounded down to a multiple of `step`.
-  MXTRAIN_HD int64_t FirstKey(int64_t query, int64_t step) const {
-    const int64_t first = query + 1 - sliding_window;
-    return sliding_window == 0 || first < 0 ? 0 : first / step * step;
+  // The first key that a query, and the ones behind it, see, rounded down to a multiple of `step`.
+  MXTRAIN_HD int64_t FirstKey(int64_t item, int64_t query, int64_t step) const {
+    int64_t first = sliding_window == 0 ? 0 : query + 1 - sliding_window;
+    if (ranges && RangeOf(item, query).first > first) first = RangeOf(item, query).first;
+    return first < 0 ? 0 : first / step * step;
+  }
+  // One more than the last key that the `queries` queries from `query` on see.
+  MXTRAIN_HD int64_t EndOfKeys(int64_t item, int64_t query, int64_t queries) const {
+    int64_t end = e.keys;
+    if (is_causal && query + queries < end) end = query + queries;
+    if (ranges && RangeOf(item, query + queries - 1).end < end)
+      end = RangeOf(item, query + queries - 1).end;
+    return end;
   }
   // One more than the last query that sees a key.
   MXTRAIN_HD int64_t EndOfQueries(int64_t key) const {
@@ -175,11 +197,11 @@ MXTRAIN_HD void Put(const Team& team, WarpTile<kCount>* tile, float factor, cons
 // Sets to `hidden` the elements of keys that their queries do not see: the rows are those of
 // queries from `query` on, the columns those of keys from `key` on.
 template <int kCount, bool kDrops, typename Team>
-MXTRAIN_HD void Hide(const Team& team, const TileCall<kDrops>& call, int64_t query, int64_t key,
-                     float hidden, WarpTile<kCount>* tile) {
+MXTRAIN_HD void Hide(const Team& team, const TileCall<kDrops>& call, int64_t item, int64_t query,
+                     int64_t key, float hidden, WarpTile<kCount>* tile) {
   if (call.SeeAll(query, 16, key, 8 * kCount)) return;
   tile->ForEach(team, [&](int row, int column, float* x) {
-    if (!call.Sees(query + row, key + column)) *x = hidden;
+    if (!call.Sees(item, query + row, key + column)) *x = hidden;
   });
 }
 // What dropout drops becomes 0, and what it keeps is multiplied by `kept`.
@@ -193,11 +215,11 @@ MXTRAIN_HD void Drop(const Team& team, const TileCall<kDrops>& call, int64_t ite
 }
 // Both where the rows are those of keys; what is hidden, or behind the last query, is 0.
 template <int kCount, bool kDrops, typename Team>
-MXTRAIN_HD void HideTransposed(const Team& team, const TileCall<kDrops>& call, int64_t key,
-                               int64_t query, WarpTile<kCount>* tile) {
+MXTRAIN_HD void HideTransposed(const Team& team, const TileCall<kDrops>& call, int64_t item,
+                               int64_t key, int64_t query, WarpTile<kCount>* tile) {
   if (call.SeeAll(query, 8 * kCount, key, 16) && query + 8 * kCount <= call.e.queries) return;
   tile->ForEach(team, [&](int row, int column, float* x) {
-    if (query + column >= call.e.queries || !call.Sees(query + column, key + row)) *x = 0;
+    if (query + column >= call.e.queries || !call.Sees(item, query + column, key + row)) *x = 0;
   });
 }
 template <int kCount, bool kDrops, typename Team>
@@ -258,13 +280,12 @@ struct ForwardTiles {
     LoadOwn(team, query, item, first, keys, &queries);
 
     const int64_t own = first + team.warp() * 16;  // the first query of the warp
-    int64_t end = e.keys;
-    if (call.is_causal && first + kTileRows < end) end = first + kTileRows;
+    const int64_t end = call.EndOfKeys(item, first, kTileRows);
     WarpTile<kDepth / 8> mean;
     PerRow largest{
         {-std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}},
         sum{};
-    const int64_t begin = call.FirstKey(first, kKeys);
+    const int64_t begin = call.FirstKey(item, first, kKeys);
     if (begin < end) keys.Load(team, key.Of(key_item), e.keys, e.depth, begin, kKeys);
     for (int64_t at = begin; at < end; at += kKeys) {
       team.AwaitCopies();
@@ -272,7 +293,7 @@ struct ForwardTiles {
       values.Load(team, value.Of(key_item), e.keys, e.value_depth, at, kKeys);
       WarpTile<kKeys / 8> p;
       AddScores(team, queries, keys, &p);
-      Exponentials(team, own, at, &p, &largest, &sum, &mean);
+      Exponentials(team, item, own, at, &p, &largest, &sum, &mean);
       Drop(team, call, item, own, at, 1, &p);
       team.AwaitCopies();
       team.Sync();  // the values are there, and nobody reads keys any more
@@ -307,10 +328,11 @@ struct ForwardTiles {
   // Scores to powers, relative to the largest score until now, to which sum and mean are changed. A
   // lane's sum is that of its own columns.
   template <typename Team>
-  MXTRAIN_HD void Exponentials(const Team& team, int64_t own, int64_t at, WarpTile<kKeys / 8>* p,
-                               PerRow* largest, PerRow* sum, WarpTile<kDepth / 8>* mean) const {
+  MXTRAIN_HD void Exponentials(const Team& team, int64_t item, int64_t own, int64_t at,
+                               WarpTile<kKeys / 8>* p, PerRow* largest, PerRow* sum,
+                               WarpTile<kDepth / 8>* mean) const {
     p->ForEach(team, [&](int, int, float* x) { *x *= call.power; });
-    Hide(team, call, own, at, -std::numeric_limits<float>::infinity(), p);
+    Hide(team, call, item, own, at, -std::numeric_limits<float>::infinity(), p);
     PerRow now = *largest;
     ForPack<kKeys / 2>([&](int i) {
       float& of = now.of[i % 4 / 2];
@@ -399,10 +421,9 @@ struct QueryGradient {
       of[half] = in.ScaleOf(item, row);
       along[half] = in.AlongOf(item, row);
     });
-    int64_t end = e.keys;
-    if (call.is_causal && first + kTileRows < end) end = first + kTileRows;
+    const int64_t end = call.EndOfKeys(item, first, kTileRows);
     WarpTile<kDepth / 8> gradient;
-    for (int64_t at = call.FirstKey(first, kKeys); at < end; at += kKeys) {
+    for (int64_t at = call.FirstKey(item, first, kKeys); at < end; at += kKeys) {
       keys.Load(team, in.key.Of(key_item), e.keys, e.depth, at, kKeys);
       values.Load(team, in.value.Of(key_item), e.keys, e.value_depth, at, kKeys);
       team.AwaitCopies();
@@ -416,7 +437,7 @@ struct QueryGradient {
         float& slope = slopes.c[i / 4][i % 4];
         slope = call.Probability(scores.c[i / 4][i % 4], of[half]) * (slope - along[half]);
       });
-      Hide(team, call, own, at, 0, &slopes);
+      Hide(team, call, item, own, at, 0, &slopes);
       AddProducts<T, kDepth>(team, slopes, keys, &gradient);
       team.Sync();  // before the next rows are written there
     }
@@ -476,8 +497,8 @@ struct KeyGradient {
           slope = x * (slope - along);
         });
       });
-      HideTransposed(team, call, own, at, &p);
-      HideTransposed(team, call, own, at, &slopes);
+      HideTransposed(team, call, item, own, at, &p);
+      HideTransposed(team, call, item, own, at, &slopes);
       DropTransposed(team, call, item, own, at, 1, &p);
       AddProducts<T, kDepth>(team, p, heads, &value_sum);
       AddProducts<T, kDepth>(team, slopes, queries, &key_sum);

@@ -206,7 +206,7 @@ SeenKeys::SeenKeys(const AttentionSetup& setup, std::span<const TBlob> in, void*
   for (int64_t row = 0; row < setup.batch; ++row)
     FindRanges(setup, numbers, row, all + row * setup.extents.queries);
   ranges_ = all;
-  per_row_ = std::max<int64_t>(setup.extents.items / std::max<int64_t>(setup.batch, 1), 1);
+  per_row_ = setup.items_per_row();
 }
 
 namespace {

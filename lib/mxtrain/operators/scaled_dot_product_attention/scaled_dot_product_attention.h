@@ -135,6 +135,9 @@ struct AttentionSetup {
   int64_t FirstKey(int64_t query) const {
     return sliding_window > 0 ? std::max<int64_t>(query + 1 - sliding_window, 0) : 0;
   }
+  int64_t items_per_row() const {
+    return batch > 0 && extents.items > 0 ? extents.items / batch : 1;
+  }
   // Whether keys of a block may be hidden from some of its queries.
   bool hides() const { return mask.kind != kNoMask || is_causal || numbers != kNoMask; }
   int64_t range_bytes() const {

@@ -78,7 +78,10 @@ template <typename T>
 class AttentionSimd final : public Operator {
  public:
   AttentionSimd(std::shared_ptr<const AttentionSetup> setup, int64_t threads)
-      : setup_(std::move(setup)), e_(setup_->extents), blocks_(BlocksOf(*setup_)), threads_(threads) {}
+      : setup_(std::move(setup)),
+        e_(setup_->extents),
+        blocks_(BlocksOf(*setup_)),
+        threads_(threads) {}
 
   void Forward(const ForwardArgs& args) override {
     constexpr int64_t kTasksPerThread = 4;

@@ -347,6 +347,21 @@ TEST_CASE("scaled_dot_product_attention: segments in several blocks") {
   }
 }
 
+TEST_CASE("scaled_dot_product_attention: segments and lengths in 16 bits") {
+  Values ids;
+  for (int i = 0; i < 200; ++i)
+    ids.push_back(i < 70 ? 4 : i < 71 ? 1 : i < 150 ? 2 : i < 160 ? -1 : 5);
+  for (OperatorCase c : {NumberedCase({{2, 4}, 200, 200, 16, 16, {}, false, true, 0, 2}, true, ids),
+                         NumberedCase({{2, 2}, 130, 130, 40, 32}, true, ids),
+                         NumberedCase({{2, 2}, 70, 150, 16, 8}, false, {140, 33})}) {
+    c.types = {DType::kFloat16, DType::kBfloat16};
+    c.tolerance = {8, "probabilities and gradients of scores are rounded to the type"};
+    for (const KernelOutcome& kernel : RunCase(c).kernels) {
+      if (kernel.kernel == "tiles") CHECK(kernel.refusal == "");
+    }
+  }
+}
+
 TEST_CASE("scaled_dot_product_attention: so many keys count") {
   RunCase(NumberedCase({{3, 2}, 4, 6, 3, 2}, false, {6, 2, 0}));
   RunCase(NumberedCase({{3}, 5, 5, 3, 2, {}, false, true}, false, {1, 4, 9}));
