@@ -73,7 +73,7 @@ int RanksOf(const TrainOptions& options) {
   return options.group ? options.group->size() : 1;
 }
 
-std::map<std::string, TShape> ShapesOf(const DataIter& train) {
+std::map<std::string, TShape> BatchShapesOf(const DataIter& train) {
   std::map<std::string, TShape> shapes;
   for (const DataDesc& desc : ArraysOf(train)) shapes[desc.name] = desc.shape;
   return shapes;
@@ -94,7 +94,7 @@ TrainOptions Complete(const OperatorRegistry& operators, TrainOptions options,
   if (AllowsLossesInBlocks(options.workers[0], options.modes) && !options.watch.show &&
       !options.features)
     options.symbol =
-        WithLossesInBlocks(operators, options.symbol, ShapesOf(train), options.metrics);
+        WithLossesInBlocks(operators, options.symbol, BatchShapesOf(train), options.metrics);
   options.gpus_of_ranks = options.kvstore == "dist_device_sync";
   if (options.gpus_of_ranks && options.group) CheckGpus(options);
   if (options.group)
