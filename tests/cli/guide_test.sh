@@ -23,6 +23,11 @@ GPUs (placement_test.sh)|mxtrain plan photos.yaml --place 'late=cpu(1)'
 GPUs (placement_test.sh)|mxtrain eval runs/latest --device gpu:0 --place late=gpu:1
 MNIST|mxtrain train configs/mnist/lenet.yaml data.train.path=DIR data.val.path=DIR
 MNIST|mxtrain train configs/mnist/lenet.yaml
+a table (tables_test.sh)|mxtrain infer runs/houses new.csv --key id --output predicted.csv
+a language model (text_test.sh)|mxtrain generate runs/latest --prompt "ROMEO:"
+a language model (text_test.sh)|mxtrain generate runs/latest --temperature 0.8 --top-k 200 --max-tokens 500 --seed 7
+a run that diverged in this step (divergence_test.sh)|mxtrain replay runs/photos-0001/diverged-000123
+the program man|mxtrain help --man train | man -l -
 MNIST|mxtrain bench configs/mnist/lenet.yaml
 MNIST|mxtrain lr-find configs/mnist/lenet.yaml
 MNIST|mxtrain plan configs/mnist/lenet.yaml --plot-net net.svg
@@ -99,7 +104,7 @@ run() {
   case $2 in "mxtrain init "*) sed -i 's/^  epochs: .*/  epochs: 1/' ./*.yaml ;; esac
 }
 
-page() { # NAME FILE: in a folder of its own
+page() { # NAME COMMAND...: what the command lists, in a folder of its own
   rm -rf page
   cp -r "$fixtures" page
   pushd page >/dev/null || exit 1
@@ -110,7 +115,8 @@ page() { # NAME FILE: in a folder of its own
     else
       run "$1" "$line"
     fi
-  done < <(commands "$2")
+    ! type "between_${1#help_}" >/dev/null 2>&1 || "between_${1#help_}"
+  done < <("${@:2}")
   ! type "after_$1" >/dev/null 2>&1 || "after_$1"
   popd >/dev/null || exit 1
 }
@@ -139,8 +145,60 @@ after_runs() {
 }
 before_speed() { cp small.yaml photos.yaml; }
 
-page README "$source_dir/README.md"
-for file in "$source_dir"/lib/docs/user_guide/*.md; do page "$(basename "$file" .md)" "$file"; done
+# The examples of the help, which may be alternatives: between_COMMAND makes room for the next one.
+examples() {
+  COLUMNS=1000 mxtrain "$1" --help | awk '/^Examples:/ { on = 1; next } on && /^$/ { exit } on { sub(/^ +/, ""); print }' | joined
+}
+with_config() { cp small.yaml config.yaml; }
+before_help_check() {
+  rm -r photos
+  cp -r "$fixtures/photos/train" photos
+  sed 's,photos/train,photos,; s,photos/val,more_photos,' small.yaml >config.yaml
+}
+before_help_train() { with_config; }
+before_help_eval() {
+  small_run
+  cp runs/latest/checkpoints/best model.ckpt
+  cp -r photos/val photos/validation
+  cp -r photos/val photos/test
+}
+before_help_infer() {
+  small_run
+  cp photos.tar photos.zip # what an archive is, its first bytes say
+}
+before_help_export() { small_run; }
+between_export() { rm -f lenet.onnx; }
+before_help_import() { before_onnx; }
+before_help_plan() { with_config; }
+before_help_bench() { with_config; }
+before_help_lr_find() { with_config; }
+before_help_sweep() {
+  with_config
+}
+before_help_runs() {
+  with_config
+  mxtrain sweep config.yaml 'train.optimizer.lr=[0.1]' --out runs/lenet-sweep -q >/dev/null
+}
+before_help_diff() {
+  for _ in 1 2; do mxtrain train small.yaml --name lenet -q; done
+}
+before_help_verify_resume() { sed 's/epochs: 1/epochs: 20/' small.yaml >config.yaml; }
+between_synth() { rm -rf data; }
+before_help_tokenize() {
+  mkdir corpus
+  for text in "$source_dir"/lib/docs/*.md; do cp "$text" "corpus/$(basename "$text" .md).txt"; done
+  cp "$source_dir/README.md" more.txt
+}
+before_help_completion() {
+  export HOME=$PWD
+  mkdir -p .zfunc .config/fish/completions
+}
+
+page README commands "$source_dir/README.md"
+for file in "$source_dir"/lib/docs/user_guide/*.md; do page "$(basename "$file" .md)" commands "$file"; done
+for command in $(mxtrain --help | sed -n '/^Subcommands:/,$p' | awk '/^  [a-z]/ { print $1 }'); do
+  page "help_${command//-/_}" examples "$command"
+done
 
 while IFS='|' read -r reason line; do
   holds "listed ($reason), and in no page: $line" grep -qxF -- "$line" "$used"
