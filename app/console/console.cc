@@ -144,7 +144,7 @@ void ConsoleListener::OnStart(const RunStart& s) {
   say(format("gradient scale: {} ({})", report::FormatNumber(s.rescale_grad), s.rescale_reason));
   if (s.first_step > 0) say(format("resuming after step {}", s.first_step));
   trained_ = s.train_examples;
-  epoch_lines_.emplace(examples_, s.train_examples, s.val_examples);
+  epoch_lines_.emplace(s.train_examples, s.val_examples);
   last_line_ = Clock::now();
 }
 

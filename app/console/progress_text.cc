@@ -25,7 +25,7 @@ std::string EpochText(int64_t epoch, int64_t epochs) {
 }
 
 int DecimalsFor(int64_t examples) {
-  return examples < 100 ? 2 : examples < 1000 ? 3 : 4;
+  return examples < 100 ? 2 : examples < 100'000 ? 3 : 4;
 }
 
 // Metrics that some losses are.
@@ -118,8 +118,8 @@ std::vector<std::string> PartsOf(const ValidationEvent& e, const std::string& ex
 std::vector<std::string> EpochLines::Of(const EpochEvent& e) {
   const std::string head = EpochText(e.epoch, std::max(e.epochs, e.epoch)) + "  ";
   const std::vector<std::string> train = Scores(e.train, trained_), val = Scores(e.val, validated_);
-  std::vector<std::string> more = {format("{:>5} {}/s", RateText(e.images_per_second), examples_),
-                                   report::FormatDuration(e.seconds)};
+  std::vector<std::string> more = {report::FormatDuration(e.seconds),
+                                   format("{:>5}/s", RateText(e.images_per_second))};
   if (e.loss_scale > 0)
     more.push_back(format("loss scale {:g}, {} steps skipped", e.loss_scale, e.steps_skipped));
   if (const std::string staleness = StalenessText(e.staleness); !staleness.empty())

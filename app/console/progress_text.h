@@ -22,15 +22,14 @@ std::string ScoreText(double value, int64_t examples);
 // other.
 class EpochLines {
  public:
-  EpochLines(std::string examples, int64_t trained, int64_t validated)
-      : examples_(std::move(examples)), trained_(trained), validated_(validated) {}
+  // Examples of an epoch.
+  EpochLines(int64_t trained, int64_t validated) : trained_(trained), validated_(validated) {}
 
   // One line, or from the first epoch on that needs more, one for training and one for validation,
   // each continued where necessary. A metric that is the loss is skipped.
   std::vector<std::string> Of(const EpochEvent& e);
 
  private:
-  const std::string examples_;
   const int64_t trained_, validated_;
   bool several_ = false;
 };
