@@ -176,8 +176,8 @@ TEST_CASE("a compressed tar that unpacks to very much is refused before it does"
   const test::TempDir folder;
   // 32 GiB in a header of 512 bytes: nothing of it is there.
   std::string tar = TarOf({{"cat/1.bin", ""}});
-  const std::string size = "40000000000";  // octal, 4 GiB * 8
-  tar.replace(124, 11, size);
+  // In base 256, as GNU tar writes sizes from 8 GiB on.
+  tar.replace(124, 12, std::string("\x80\0\0\0\0\0\0\x8\0\0\0\0", 12));
   unsigned sum = 0;
   tar.replace(148, 8, "        ");
   for (size_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(tar[i]);
