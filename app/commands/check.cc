@@ -118,6 +118,7 @@ class Check final : public Command {
     }
     if (config_.file.empty()) Throw(ErrorKind::kUsage, "CONFIG is required: mxtrain check CONFIG");
     CatchSignals();
+    console.ShowWarningsOnce();
     Findings findings(console);
     Json result = {{"ok", false}, {"findings", 0}};
     bool opened = false;

@@ -87,8 +87,11 @@ void Console::Show(const LogMessage& message) {
   const int k = static_cast<int>(level);
   if (level == LogLevel::kWarning) {
     ++warning_count_;
-    if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
+    if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end()) {
       warnings_.emplace_back(text);
+    } else if (once_) {
+      return;
+    }
   }
   const bool paint = color_ && *kColors[k];
   const std::string from = level == LogLevel::kDebug ? format("{}: ", module) : follower_;
@@ -122,6 +125,11 @@ void Console::RepeatWarnings() {
   if (warning_count_ == 0 || quiet_) return;
   Write(Counted(warning_count_, "warning") + ":");
   for (const std::string& text : warnings_) Write("  " + text);
+}
+
+void Console::ShowWarningsOnce() {
+  const MutexLock lock(mutex_);
+  once_ = true;
 }
 
 std::vector<std::string> Console::Warnings() {

@@ -56,6 +56,8 @@ class Console {
   void RepeatWarnings();
   // The distinct ones so far, in order.
   std::vector<std::string> Warnings();
+  // From here on a warning that was shown is not shown again.
+  void ShowWarningsOnce();
 
  private:
   void Show(const LogMessage& message);  // the sink of the log
@@ -72,6 +74,7 @@ class Console {
   std::string bar_ MXTRAIN_GUARDED_BY(mutex_);
   std::vector<std::string> warnings_ MXTRAIN_GUARDED_BY(mutex_);  // distinct ones, in order
   int warning_count_ MXTRAIN_GUARDED_BY(mutex_) = 0;
+  bool once_ MXTRAIN_GUARDED_BY(mutex_) = false;  // ShowWarningsOnce
 };
 
 // Progress of a run on the console.
