@@ -99,7 +99,6 @@ struct SourceConfig {
   bool shuffle = false;
   bool balanced = false;          // data.train
   std::vector<Named> transforms;  // of images, in order
-  bool takes_transforms = false;  // data.val without the key: those of data.train, not random
   std::vector<Column> columns;    // of a table
   std::string normalize;          // of a table, data.train: "none" or "auto"
   Place place;

@@ -340,7 +340,6 @@ LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
   LoadedConfig loaded;
   Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
   TakeFromTraining(&loaded, diagnostics);
-  loaded.config.data.val.takes_transforms = !loaded.PlaceOf("data.val.transforms");
   CheckRelations(loaded, diagnostics);
   if (loaded.config.train.metrics) CheckMetrics(loaded, diagnostics);
   if (loaded.config.name.empty() && !request.files.empty())

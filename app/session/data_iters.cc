@@ -305,7 +305,7 @@ void DataIters::Measure(bool validation) {
 // Validation data uses the training set's resizing and cropping unless it has its own transforms.
 std::vector<io::TransformSpec> DataIters::ChainOf(bool validation) const {
   const config::SourceConfig& c = ConfigOf(validation);
-  const bool inherits = validation && c.takes_transforms && c.transforms.empty();
+  const bool inherits = validation && c.transforms.empty();
   return inherits ? io::EvaluationTransforms(ToTransforms(config().data.train.transforms))
                   : ToTransforms(c.transforms);
 }
