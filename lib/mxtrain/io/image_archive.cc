@@ -36,7 +36,7 @@ constexpr int64_t kMostHeldBytes = int64_t{4} << 30, kMostUncompressedBytes = in
 constexpr int64_t kMostArchiveEntries = 10'000'000;
 constexpr size_t kVerifiedBytes = 64;
 constexpr size_t kBlockBytes = size_t{1} << 18;
-constexpr size_t kTarMagicAt = 257;
+constexpr size_t kTarHeaderBytes = 512, kTarMagicAt = 257;
 
 // Of compressed files.
 constexpr std::string_view kGzip("\x1f\x8b", 2), kBzip2("BZh", 3),
@@ -143,7 +143,7 @@ bool BeginsArchive(std::string_view bytes) {
 bool IsImageArchive(const std::string& path) {
   std::error_code none;
   if (!fs::is_regular_file(path, none)) return false;
-  std::string begin(512, '\0');
+  std::string begin(kTarHeaderBytes, '\0');
   try {
     FileReader reader(path);
     begin.resize(reader.Read(begin));
@@ -151,9 +151,17 @@ bool IsImageArchive(const std::string& path) {
     return false;
   }
   if (BeginsTarOrZip(begin)) return !path.ends_with(".pth") && !path.ends_with(".npz");
+  if (!BeginsCompressed(begin)) return false;
+  if (begin.starts_with(kGzip)) {
+    try {
+      return BeginsTarOrZip(ReadBeginMaybeGzip(path, kTarHeaderBytes));
+    } catch (const Error&) {
+      return false;
+    }
+  }
   const std::string name = Lower(fs::path(path).filename().string());
-  return BeginsCompressed(begin) &&
-         (name.ends_with(".tgz") || name.find(".tar.") != std::string::npos);
+  return path == "/dev/stdin" || name.ends_with(".tbz2") || name.ends_with(".txz") ||
+         name.find(".tar.") != std::string::npos;
 }
 
 struct ImageArchive::Impl {

@@ -14,8 +14,8 @@
 
 namespace mxtrain::io {
 
-// Whether a regular file begins as a tar or zip archive, or is named .tar.gz, .tgz, .tar.bz2,
-// .tar.xz or .tar.zst and begins as such.
+// Whether a regular file begins as a tar or zip archive, or, of gzip, unpacks to one; of other
+// compressed files whether it is named .tar.bz2, .tar.xz or .tar.zst, or is /dev/stdin.
 MXTRAIN_API bool IsImageArchive(const std::string& path);
 // Whether bytes begin as such an archive; of compressed ones any is taken for a tar.
 MXTRAIN_API bool BeginsArchive(std::string_view bytes);
