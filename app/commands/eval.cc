@@ -71,6 +71,10 @@ class Eval final : public Command {
             "write the prediction for each example: file, true class, predicted class, score; as "
             "CSV, or, into FILE.jsonl, as JSON lines")
         .Takes("FILE");
+    arguments.Flag("--calibrate", &calibrate_,
+                   "fit a temperature to each head of classes, so that scores say how often they "
+                   "are right, and "
+                   "keep it beside the checkpoint, for eval, infer and export");
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if examples could not be read");
     arguments.Option("--worst", &worst_, "number of worst mistakes to list and show")
         .NotNegative()
@@ -112,7 +116,10 @@ class Eval final : public Command {
     const std::map<std::string, Context> places = session::ParsePlaces(places_);
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
-    auto& [runtime, model, only_batch, unread] = opened;
+    auto& [runtime, model, only_batch, unread, temperatures] = opened;
+    const std::string checkpoint = calibrate_ ? CheckpointOf(model_) : "";
+    if (calibrate_ && checkpoint.empty())
+      Throw(ErrorKind::kUsage, "--calibrate is for runs and checkpoints; {} is neither", model_);
     facts_.Complete(&model, console);
     session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
     const std::optional<io::TileOptions> tiles =
@@ -151,6 +158,8 @@ class Eval final : public Command {
     const Reports reports = ReportsOf(model, spec, *iter);
     if (tiles) CheckTilesOf(reports);
     for (const auto& [task, report] : reports) report->KeepImages(worst_, reader);
+    if (calibrate_) RequireScores(reports);
+    TellChosen(model, console);
     std::optional<report::ResultFile> predictions;
     if (!predictions_.empty())
       OpenPredictions(&predictions.emplace(predictions_), reports, console);
@@ -178,6 +187,7 @@ class Eval final : public Command {
     const Json result = ToJson(model, values, examples, check.count(), filled);
     if (examples > 0) WriteFiles(result, filled, check.count() == 0, console);
     Print(result, model, values, filled);
+    if (calibrate_ && check.count() == 0) Calibrate(filled, checkpoint, temperatures, console);
     auto unreadable = iter->stats().bad;
     if (tiles) unreadable = inference::OfImages(std::move(unreadable));
     const int bad = inference::ReportBad(unreadable, images, skip_bad_, console.logger());
@@ -214,6 +224,46 @@ class Eval final : public Command {
     for (const auto& task : tasks::TasksOf(heads, spec.task))
       reports.push_back({task->kind(), task->NewReport()});
     return reports;
+  }
+
+  static void RequireScores(const Reports& reports) {
+    int64_t count = 0;
+    for (const auto& [task, report] : reports) count += report->KeepScores() ? 1 : 0;
+    if (count == 0)
+      Throw(ErrorKind::kUsage,
+            "--calibrate fits temperatures of classifiers, and no head ends with SoftmaxOutput and "
+            "has "
+            "a label here");
+  }
+
+  // The temperatures in `used` had been applied to the scores.
+  void Calibrate(const Reports& reports, const std::string& checkpoint,
+                 const inference::Temperatures& used, console::Console& console) const {
+    inference::Temperatures fitted = used;
+    for (const auto& [task, report] : reports) {
+      if (!report->KeepScores()) continue;
+      const std::string& head = report->head().name;
+      const auto before = used.find(head);
+      const double own = report->Temperature();
+      fitted[head] = own * (before == used.end() ? 1 : before->second);
+      console.Message(LogLevel::kInfo,
+                      format("temperature of '{}': {:.4f}; the scores above were {}", head,
+                             fitted[head], own > 1 ? "too high" : "too low"));
+    }
+    const std::string file = inference::WriteTemperatures(checkpoint, fitted);
+    console.Message(
+        LogLevel::kInfo,
+        format("{}: used from now on by eval, infer and export; delete it to undo", file));
+  }
+
+  // What chose the checkpoint flatters it.
+  void TellChosen(const Model& model, console::Console& console) const {
+    if (!data_.empty() || !array_names_.empty() || model.info.val_data.empty() ||
+        fs::path(model.file).filename() != "best")
+      return;
+    console.Message(LogLevel::kInfo,
+                    "these examples chose the checkpoint `best`, which flatters it a little; other "
+                    "examples say how good it is: mxtrain eval MODEL DATA");
   }
 
   // The examples, of tiles the images that end with one of them.
@@ -566,7 +616,7 @@ class Eval final : public Command {
   std::vector<std::string> metrics_, overrides_, places_, array_names_;
   int64_t batch_ = 0;
   int worst_ = 20;
-  bool skip_bad_ = false, overwrite_ = false;
+  bool skip_bad_ = false, overwrite_ = false, calibrate_ = false;
 };
 
 }  // namespace

@@ -147,7 +147,7 @@ class Infer final : public Command {
     if (format_.empty()) format_ = FormatOf(Ending(output_));
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
-    auto& [runtime, model, only_batch, unread] = opened;
+    auto& [runtime, model, only_batch, unread, temperatures] = opened;
     facts_.Complete(&model, console);
     const Symbol whole = model.symbol;
     const std::vector<std::string> declared = inference::DeclaredBy(opened);

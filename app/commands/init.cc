@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// mxtrain init FOLDER: scans a folder of images and writes a configuration that trains on it: a
-// small net from scratch, or, with --net, one that comes with the program, from published weights.
+// mxtrain init FOLDER: scans a folder of images, or a table, and writes a configuration that trains
+// on it: a small net from scratch, or, with --net, one that comes with the program, from published
+// weights.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -52,8 +53,8 @@ std::vector<std::string> RecipeTasks() {
 class Init final : public Command {
  public:
   void Declare(CommandLine& line) override {
-    Arguments arguments =
-        line.Add("init", "write a commented, ready-to-train configuration for images or text");
+    Arguments arguments = line.Add(
+        "init", "write a commented, ready-to-train configuration for images, tables or text");
     arguments
         .Option(
             "folder", &folder_,
@@ -61,7 +62,7 @@ class Init final : public Command {
             "val/ and test/ (used only by eval), or named alike: Training, seg_test; images with "
             "masks or boxes; a tar or zip archive of such folders of classes; a text file, or a "
             "folder of them; a table or JSON lines of texts with "
-            "a label each")
+            "a label each; a table (CSV) of numbers and words")
         .Required()
         .Takes("FOLDER");
     arguments
@@ -78,6 +79,12 @@ class Init final : public Command {
                 format("what is learned from it: {}; default: told by what lies in the folder",
                        join(RecipeTasks(), ", ")))
         .OneOf(RecipeTasks());
+    arguments
+        .Option(
+            "--target", &target_,
+            "of a table: the column to predict; default: one named target, label, class, price, "
+            "..., else the last")
+        .Takes("COLUMN");
     arguments
         .Option("--net", &net_,
                 "a net that comes with the program (`mxtrain nets`) in place of a small one")
@@ -105,6 +112,7 @@ class Init final : public Command {
     arguments.Flag("--overwrite", &overwrite_, "replace an existing file");
     arguments.Examples(
         "  mxtrain init photos\n  mxtrain init photos --output config.yaml --size 96\n"
+        "  mxtrain init houses.csv --target price\n"
         "  mxtrain init photos --net efficientnet_lite0 --weights efficientnet_lite0.pth");
   }
 
@@ -250,7 +258,7 @@ class Init final : public Command {
             folder_);
     }
     if (output_.empty()) output_ = (file ? NameOf(root) : root.filename().string()) + ".yaml";
-    const tasks::RecipeRequest request{folder_, root.string(), output_, console.logger()};
+    const tasks::RecipeRequest request{folder_, root.string(), output_, console.logger(), target_};
     for (const bool any : {false, true}) {
       for (const tasks::TaskKind& kind : tasks::Tasks().kinds()) {
         const bool asked = kind.recognize && kind.recognizes_any == any &&
@@ -264,8 +272,8 @@ class Init final : public Command {
       const std::string lines = LinesFor(folder_);
       Throw(ErrorKind::kFileSystem, "{} is not a folder{}", folder_,
             lines.empty() ? ", and no archive of images (.tar, .zip), no text file (.txt), nor a "
-                            "table (.tsv, .csv) or JSON lines "
-                            "(.jsonl) of texts with a label each"
+                            "table (.tsv, .csv) with names of its columns in the first line, or "
+                            "JSON lines (.jsonl) of texts with a label each"
                           : lines);
     }
     Throw(ErrorKind::kData,
@@ -281,7 +289,7 @@ class Init final : public Command {
     return name.string();
   }
 
-  std::string folder_, output_, task_, net_, weights_, family_, state_;
+  std::string folder_, output_, task_, target_, net_, weights_, family_, state_;
   int size_ = 0;
   bool head_only_ = false, overwrite_ = false;
 };

@@ -2,6 +2,9 @@
 #include "app/commands/onnx_files.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "app/inference/open_model.h"
@@ -15,6 +18,7 @@
 #include "mxtrain/onnx/export.h"
 #include "mxtrain/onnx/model_file.h"
 #include "mxtrain/onnx/preprocessing.h"
+#include "mxtrain/onnx/standardization.h"
 #include "mxtrain/text/text_encoder.h"
 #include "mxtrain/text/tokenizer.h"
 #include "mxtrain/train/loss_report.h"
@@ -125,6 +129,62 @@ std::set<std::string> NamesOf(const Model& model) {
   return names;
 }
 
+// How the numbers of a table were standardized, by input and output of the net.
+struct TableUnits {
+  std::map<std::string, Standardization> inputs, outputs;
+};
+
+// Takes it from what the model says of its data: its file will do it.
+TableUnits TakeUnits(Model* model, int64_t batch) {
+  session::PipelineSpec spec = session::PipelineSpec::FromJson(model->info.pipeline);
+  if (!spec.IsTable()) return {};
+  TableUnits units;
+  for (const InputInfo& input : model->info.inputs) {
+    if (const auto of = spec.UnitsOf(input.name)) units.inputs.emplace(input.name, *of);
+  }
+  const std::vector<std::string> names = model->symbol.ListOutputs();
+  for (const tasks::Head& head :
+       session::HeadsOf(*model, spec, inference::ShapesOf(*model, batch))) {
+    if (!head.is_value_of_loss() && head.facts.units)
+      units.outputs.emplace(names[static_cast<size_t>(head.output)], *head.facts.units);
+  }
+  const bool fills = spec.TextOf("missing") == "mean";
+  std::erase_if(spec.source_params, [fills](const auto& param) {
+    return param.first == "field_stds" || (param.first == "field_means" && !fills);
+  });
+  model->info.pipeline = spec.ToJson();
+  return units;
+}
+
+// A file that takes float32 standardizes what float32 holds; the source of tables does it before.
+void WarnOfLostDigits(const TableUnits& units, console::Console& console) {
+  constexpr double kTold = 1.0 / (1 << 10);
+  for (const auto& [input, of] : units.inputs) {
+    for (size_t k = 0; k < of.mean.size(); ++k) {
+      if (std::abs(of.mean[k]) * std::numeric_limits<float>::epsilon() <= of.std[k] * kTold)
+        continue;
+      console.Message(
+          LogLevel::kWarning,
+          format("column {} of '{}' has numbers about {:.9g} with a deviation of {:.3g}: "
+                 "the file takes float32, which does not tell them apart, and predicts "
+                 "otherwise than `infer`; train on a column from which a constant is "
+                 "subtracted",
+                 k + 1, input, of.mean[k], of.std[k]));
+    }
+  }
+}
+
+// Words by input and column, in the order of their codes, from 1.
+Json CategoriesOf(const Model& model, const session::PipelineSpec& spec) {
+  Json categories = Json::object();
+  for (const InputInfo& input : model.info.inputs) {
+    const std::vector<std::string> columns = spec.ColumnsOf(input.name);
+    for (const auto& [column, words] : spec.WordsOf(input.name))
+      categories[input.name][columns.at(column)] = words;
+  }
+  return categories;
+}
+
 std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec& spec) {
   std::string text;
   for (const InputInfo& input : model.info.inputs) {
@@ -136,6 +196,9 @@ std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec
     text += units
                 ? format(", each standardized, (x - mean) / std with {}", report::UnitsText(*units))
                 : ", as they are";
+    if (!spec.WordsOf(input.name).empty())
+      text +=
+          "; words as codes, from 1 in the order of `categories` in the metadata, and 0 for others";
   }
   return text;
 }
@@ -219,8 +282,9 @@ void OnnxExport::Check(bool onnx) const {
   if (onnx && !onnx::HasOnnxFiles()) onnx::ReadModel("");  // says why
 }
 
-std::string OnnxExport::Write(const Model& model, int64_t batch, const OperatorRegistry& operators,
+std::string OnnxExport::Write(Model model, int64_t batch, const OperatorRegistry& operators,
                               console::Console& console) const {
+  const TableUnits units = TakeUnits(&model, batch);
   onnx::ExportRequest request;
   request.operators = &operators;
   request.symbol = model.symbol;
@@ -244,6 +308,8 @@ std::string OnnxExport::Write(const Model& model, int64_t batch, const OperatorR
         with_preprocessing_ ? "in the model, which takes RGB pixels, uint8 [N, height, width, "
                               "channels], upright (EXIF orientation applied)"
                             : PreprocessingText(model);
+    if (const Json categories = CategoriesOf(model, spec); !categories.empty())
+      request.metadata["categories"] = report::JsonText(categories);
     const std::string& text = request.metadata["preprocessing"];
     if (!text.empty()) console.Message(LogLevel::kInfo, "input: " + text);
   }
@@ -267,6 +333,13 @@ std::string OnnxExport::Write(const Model& model, int64_t batch, const OperatorR
   }
   if (float16_) onnx::StoreInFloat16(&file, NamesOf(model));
   if (with_preprocessing_) onnx::AddPreprocessing(PreprocessingOf(model), &file);
+  onnx::AddStandardization(units.inputs, units.outputs, &file);
+  if (!units.inputs.empty() || !units.outputs.empty()) {
+    console.Message(LogLevel::kInfo,
+                    "the model standardizes the numbers of the table itself, and gives numbers in "
+                    "their own units");
+  }
+  WarnOfLostDigits(units, console);
   return onnx::WriteModel(std::move(file));
 }
 

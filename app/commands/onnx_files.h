@@ -25,10 +25,10 @@ class OnnxExport {
   void Declare(Arguments& arguments);  // --with-preprocessing, --fold-batch-norm, --float16
   // Throws kUsage for these flags with a file of another format, and if this build has no ONNX.
   void Check(bool onnx) const;
-  // The bytes of the file. The model's outputs depend on no label; `operators` are those it was
-  // read with. Throws kConfig for what ONNX cannot express, kUsage for inputs of unknown size.
-  // `batch`: as for MeaningsOf.
-  std::string Write(const Model& model, int64_t batch, const OperatorRegistry& operators,
+  // The bytes of the file, which standardizes the numbers of a table itself. The model's outputs
+  // depend on no label; `operators` are those it was read with. Throws kConfig for what ONNX cannot
+  // express, kUsage for inputs of unknown size. `batch`: as for MeaningsOf.
+  std::string Write(Model model, int64_t batch, const OperatorRegistry& operators,
                     console::Console& console) const;
 
  private:

@@ -71,6 +71,15 @@ struct Column {
   std::vector<Place> places;  // of their names
 };
 
+// Which columns of a table are standardized.
+struct NormalizedColumns {
+  bool automatic = false;            // all numbers
+  std::vector<std::string> columns;  // these alone
+  std::vector<std::string> except;   // all numbers but these
+  friend bool operator==(const NormalizedColumns&, const NormalizedColumns&) = default;
+  bool any() const { return automatic || !columns.empty(); }
+};
+
 // The net as written; net.h makes a Symbol of it.
 struct NetConfig {
   Value input, inputs, labels, layers, outputs;
@@ -96,11 +105,12 @@ struct SourceConfig {
   double holdout = 0;       // data.val without a source: the fraction removed from the training set
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;
+  int64_t holdout_seed = 0;
   bool shuffle = false;
   bool balanced = false;          // data.train
   std::vector<Named> transforms;  // of images, in order
   std::vector<Column> columns;    // of a table
-  std::string normalize;          // of a table, data.train: "none" or "auto"
+  NormalizedColumns normalize;    // of a table, data.train
   Place place;
 };
 

@@ -129,6 +129,7 @@ Json FormOfLeaf(const Key& key) {
   if (info.type == "interval" || info.type == "duration") return OfTypes({"string", "integer"});
   if (info.type == "bytes") return OfTypes({"string", "number"});
   if (info.type == "auto, list or map of numbers") return OfTypes({"string", "array", "object"});
+  if (info.type == "none, auto or map of columns") return OfTypes({"string", "object"});
   if (info.type == "map of columns" || info.type == "map of numbers") return OfType("object");
   return Json::object();
 }

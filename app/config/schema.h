@@ -78,6 +78,7 @@ bool Read(const Value& value, const ReadContext& context, Duration* out);
 bool Read(const Value& value, const ReadContext& context, PatternNumbers* out);
 bool Read(const Value& value, const ReadContext& context, PatternKinds* out);
 bool Read(const Value& value, const ReadContext& context, ClassWeights* out);
+bool Read(const Value& value, const ReadContext& context, NormalizedColumns* out);
 bool Read(const Value& value, const ReadContext& context, Named* out);
 bool Read(const Value& value, const ReadContext& context, Value* out);
 bool Read(const Value& value, const ReadContext& context, std::vector<Column>* out);
@@ -126,6 +127,7 @@ Value Write(const Duration& value);
 Value Write(const PatternNumbers& value);
 Value Write(const PatternKinds& value);
 Value Write(const ClassWeights& value);
+Value Write(const NormalizedColumns& value);
 Value Write(const Named& value);
 Value Write(const Value& value);
 Value Write(const std::vector<Column>& value);
@@ -191,6 +193,10 @@ struct KeyType<PatternKinds> {
 template <>
 struct KeyType<ClassWeights> {
   static constexpr const char* text = "auto, list or map of numbers";
+};
+template <>
+struct KeyType<NormalizedColumns> {
+  static constexpr const char* text = "none, auto or map of columns";
 };
 template <>
 struct KeyType<Named> {

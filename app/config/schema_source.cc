@@ -154,6 +154,14 @@ Section<SourceConfig> SourceSection(bool validation) {
         .OnlyFor("source", {""})
         .Help("keep the class proportions when the data has classes")
         .Also({"stratify"});
+    s.Add("seed", &C::holdout_seed)
+        .QuietDefault(0)
+        .Range(0)
+        .OnlyFor("source", {""})
+        .Help(
+            "of the draw of split and folds: which examples are held out follows from it and from "
+            "their names, not from the run's own seed, so that runs of other seeds compare")
+        .Also({"split_seed", "random_state"});
   }
   s.Add("shuffle", &C::shuffle)
       .Default(!validation)
@@ -183,19 +191,22 @@ Section<SourceConfig> SourceSection(bool validation) {
           "columns of each input and label, by their names in the net: {data: file, softmax_label: "
           "kind}; several columns "
           "form one array: {data: [x, y]}; other columns are ignored. A label of words names "
-          "classes");
+          "classes; a column of words that an Embedding or one_hot reads holds categories, "
+          "numbered from 1, and 0 for a word that is unknown or missing");
   AddParams(/*of_cells=*/true, &s);
   if (!validation) {
     s.Add("normalize", &C::normalize)
-        .Default("none")
-        .Choices({"none", "auto"})
+        .Default({})
         .OnlyFor("source", tables)
         .Help(
             "auto: standardize numeric input columns, and labels of LinearRegressionOutput and "
             "MAERegressionOutput, with the mean "
             "and standard deviation of the training set, also in validation, eval and infer; "
             "losses are in standardized units, "
-            "metrics and predictions in the label's own")
+            "metrics and predictions in the label's own. Inputs of integers (dtype) and columns "
+            "that "
+            "an Embedding reads stay as they are. {columns: [a, b]}: these columns alone; {except: "
+            "[c]}: all but these")
         .Also({"standardize", "standardise", "normalization", "scale", "zscore"});
   }
   return s;

@@ -198,6 +198,18 @@ bool Read(const Value& value, const ReadContext& context, ClassWeights* out) {
   }
   return good;
 }
+bool Read(const Value& value, const ReadContext& context, NormalizedColumns* out) {
+  *out = {};
+  out->automatic = value.is_scalar() && value.text == "auto";
+  if (out->automatic || value.is_null() || (value.is_scalar() && value.text == "none")) return true;
+  if (!value.is_map() || value.members.size() != 1 ||
+      (value.members[0].key != "columns" && value.members[0].key != "except")) {
+    return Expected("none, auto, {columns: [a, b]} or {except: [c]}", value, context);
+  }
+  const Member& given = value.members[0];
+  out->automatic = given.key == "except";
+  return Read(given.value, context, out->automatic ? &out->except : &out->columns);
+}
 bool Read(const Value& value, const ReadContext& context, ByteCount* out) {
   const std::optional<ByteCount> read =
       value.is_scalar() ? ParseByteCount(value.text) : std::nullopt;
@@ -321,6 +333,15 @@ Value Write(const PatternNumbers& value) {
 Value Write(const ClassWeights& value) {
   if (value.automatic) return Value::Scalar("auto");
   return value.by_name.empty() ? Write(value.numbers) : Write(value.by_name);
+}
+Value Write(const NormalizedColumns& value) {
+  if (value.columns.empty() && value.except.empty())
+    return Value::Scalar(value.automatic ? "auto" : "none");
+  Value map = Value::Map({});
+  const bool some = !value.columns.empty();
+  map.members.push_back(
+      {some ? "columns" : "except", {}, Write(some ? value.columns : value.except)});
+  return map;
 }
 Value Write(const Value& value) {
   return value;

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "app/config/near_file.h"
+#include "app/inference/temperatures.h"
 #include "app/report/output.h"
 #include "app/report/run_folder.h"
 #include "app/session/device_choice.h"
@@ -447,6 +448,11 @@ OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& w
   if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device)))
     choices->Keep(opened.model.info.kernel_choices);
   SayWhich(where, opened.model.file, log->For("program"));
+  opened.temperatures = ReadTemperatures(CheckpointOf(where), log->For("program"));
+  if (!opened.temperatures.empty()) {
+    opened.model.symbol =
+        WithTemperatures(opened.runtime->operators(), opened.model.symbol, opened.temperatures);
+  }
   return opened;
 }
 

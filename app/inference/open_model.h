@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/inference/input_arrays.h"
+#include "app/inference/temperatures.h"
 #include "app/session/pipeline_spec.h"
 #include "app/session/request.h"
 #include "mxtrain/base/log.h"
@@ -20,6 +21,7 @@ struct OpenedModel {
   Model model;
   int64_t only_batch = 0;           // the one size of a batch that the net is for; 0: any
   std::vector<std::string> unread;  // inputs of an ONNX file that nothing reads
+  Temperatures temperatures;        // by which the net divides logits (`eval --calibrate`)
 };
 
 // The files that `where` names as a model, or its run folder, and those that are read with them.
@@ -37,7 +39,8 @@ void CheckOnlyBatch(const OpenedModel& opened, int64_t examples, int64_t wanted)
 
 // The model, in a runtime with only the plug-ins of the flags. If `where` is a link such as
 // runs/latest, its target is reported. Throws as LoadModel, and kConfig if the model was trained
-// with a plug-in and no flag gives a file of that name. `inputs`: as in LoadModel. An ONNX file is
+// with a plug-in and no flag gives a file of that name. The net divides logits by the temperatures
+// beside the checkpoint. `inputs`: as in LoadModel. An ONNX file is
 // no model here.
 OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& where,
                       const std::vector<std::string>& inputs, const std::shared_ptr<Log>& log);

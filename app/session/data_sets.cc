@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
 
 #include "app/config/near_file.h"
 #include "app/session/head_tasks.h"
+#include "app/session/normalized_columns.h"
 #include "app/session/pipeline_spec.h"
 #include "app/session/source_params.h"
 #include "app/session/train_options.h"
@@ -113,6 +116,7 @@ void DataSets::KeepFindings(const std::string& pipeline) {
   if (named("holdout") == params.end()) return;
   const auto draw = named("holdout_draw");
   draw_ = draw == params.end() ? "position" : draw->second;
+  if (const auto seed = named("holdout_seed"); seed != params.end()) draw_seed_ = seed->second;
 }
 
 bool DataSets::HoldsOut() const {
@@ -135,13 +139,14 @@ Kwargs DataSets::ParamsOf(bool validation) const {
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
   if (!HoldsOut()) return kwargs;
   const config::SourceConfig& val = config().data.val;
-  const Kwargs holdout = {{"holdout", params::Print(val.holdout)},
-                          {"holdout_folds", params::Print(val.folds)},
-                          {"holdout_fold", params::Print(val.fold)},
-                          {"holdout_side", validation ? "held_out" : "rest"},
-                          {"holdout_seed", std::to_string(config().seed)},
-                          {"holdout_draw", draw_},
-                          {"holdout_stratified", params::Print(val.stratified)}};
+  const Kwargs holdout = {
+      {"holdout", params::Print(val.holdout)},
+      {"holdout_folds", params::Print(val.folds)},
+      {"holdout_fold", params::Print(val.fold)},
+      {"holdout_side", validation ? "held_out" : "rest"},
+      {"holdout_seed", draw_seed_.empty() ? std::to_string(val.holdout_seed) : draw_seed_},
+      {"holdout_draw", draw_},
+      {"holdout_stratified", params::Print(val.stratified)}};
   kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
   return kwargs;
 }
@@ -229,30 +234,40 @@ void DataSets::CompleteTable() {
   std::vector<std::string> targets = Targets(session_);
   if (config().data.train.label == "image") targets.clear();  // are no numbers
   CheckTargets(targets);
-  const bool standardizes = config().data.train.normalize == "auto";
+  const bool standardizes = config().data.train.normalize.any();
+  const std::map<std::string, std::vector<bool>> chosen =
+      standardizes ? NormalizedFields(session_, *training_, targets)
+                   : std::map<std::string, std::vector<bool>>();
   const bool fills =
       ConfigOf(false).Param("missing") == "mean" || ConfigOf(true).Param("missing") == "mean";
   std::vector<std::string> fields, means, stds;
   for (const io::FieldSpec& field : training_->data_fields()) {
-    if (field.kind == io::FieldKind::kValues && (standardizes || fills))
+    if (field.kind == io::FieldKind::kValues && (chosen.contains(field.name) || fills))
       fields.push_back(field.name);
   }
   const size_t inputs = fields.size();
-  if (standardizes) fields.insert(fields.end(), targets.begin(), targets.end());
+  std::ranges::copy_if(targets, std::back_inserter(fields),
+                       [&chosen](const std::string& target) { return chosen.contains(target); });
   if (fields.empty()) return;
+  int64_t count = 0;  // of standardized columns
   for (const io::ColumnStatistics& of : io::MeasureColumns(*training_, fields)) {
-    for (const double mean : of.mean)
-      means.push_back(format("{}={}", of.field, params::Print(mean)));
-    for (const double std : of.std) stds.push_back(format("{}={}", of.field, params::Print(std)));
+    const auto own = chosen.find(of.field);
+    for (size_t k = 0; k < of.mean.size(); ++k) {
+      means.push_back(format("{}={}", of.field, params::Print(of.mean[k])));
+      if (own == chosen.end()) continue;
+      stds.push_back(format("{}={}", of.field, own->second[k] ? params::Print(of.std[k]) : "0"));
+      count += own->second[k] ? 1 : 0;
+    }
   }
   table_params_.emplace_back("field_means", params::Print(means));
-  if (standardizes) table_params_.emplace_back("field_stds", params::Print(stds));
+  if (!stds.empty()) table_params_.emplace_back("field_stds", params::Print(stds));
   training_ = io::MakeSource(config().data.train.source, ParamsOf(false));
-  if (!standardizes) return;
+  if (count == 0) return;
   session_.log.Write(
       LogLevel::kInfo,
-      format("normalize: auto: means and standard deviations of {} columns, from {} rows{}",
-             means.size(), training_->size(),
+      format("normalize: {}means and standard deviations of {}, from {} rows{}",
+             config().data.train.normalize.automatic ? "auto: " : "", Counted(count, "column"),
+             training_->size(),
              fields.size() > inputs ? "; losses are of standardized labels, metrics and "
                                       "predictions in the labels' own units"
                                     : ""));

@@ -60,9 +60,10 @@ class DataSets {
   const SessionView session_;
   std::shared_ptr<const io::Source> training_, validation_;
   std::vector<std::string> class_names_;
-  std::string draw_ = "file";  // of held-out data, as HoldoutParam names it
-  Kwargs kept_;                // what was found in the training data of a model that exists
-  Kwargs table_params_;        // for sources of tables: format and statistics of the training set
+  // Of held-out data, as HoldoutParam names them; no seed: that of the configuration.
+  std::string draw_ = "file", draw_seed_;
+  Kwargs kept_;          // what was found in the training data of a model that exists
+  Kwargs table_params_;  // for sources of tables: format and statistics of the training set
 };
 
 }  // namespace mxtrain::session

@@ -8,6 +8,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/read_json.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/first_record.h"
 #include "mxtrain/io/image_targets.h"
 
@@ -62,6 +63,17 @@ std::vector<std::string> PipelineSpec::ClassesOf(const std::string& label) const
   return ValuesOf("field_classes", label);
 }
 
+std::map<size_t, std::vector<std::string>> PipelineSpec::WordsOf(const std::string& input) const {
+  std::map<size_t, std::vector<std::string>> words;
+  for (const std::string& item : ValuesOf("field_words", input)) {  // K=WORD
+    int64_t column = 0;
+    const size_t equals = item.find('=');
+    params::Parse(item.substr(0, equals), &column);
+    words[static_cast<size_t>(column)].push_back(item.substr(equals + 1));
+  }
+  return words;
+}
+
 std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) const {
   Standardization units;
   for (const std::string& text : ValuesOf("field_means", label))
@@ -73,7 +85,7 @@ std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) c
     Throw(ErrorKind::kData,
           "the model's input pipeline is damaged: '{}' has {} means and {} deviations", label,
           units.mean.size(), units.std.size());
-  return units;
+  return io::UnitsOfColumns(units.mean, units.std);
 }
 
 bool PipelineSpec::IsTable() const {

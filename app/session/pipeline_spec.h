@@ -2,6 +2,7 @@
 #pragma once
 // The input pipeline stored in a model: the source and transforms of its evaluation data, so that
 // `infer` processes data as `eval` does.
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,13 +27,18 @@ struct PipelineSpec {
   std::optional<io::TileOptions> tiles = std::nullopt;  // of images; nothing: whole
   uint64_t seed = 0;  // of random transforms of the evaluation data; 0 if there are none
 
+  std::string TextOf(std::string_view parameter) const;  // of the source; "" if it is not there
+
   // The table columns of an input or a label, by its name; empty if the data is not a table.
   std::vector<std::string> ColumnsOf(const std::string& field) const;
 
   // The classes of a label of words, by its name; empty if the data is not a table, or the label is
   // numeric.
   std::vector<std::string> ClassesOf(const std::string& label) const;
-  // How a numeric label was standardized; none if it was not.
+  // The words of an input's columns of words, in the order of their codes from 1, by column (from
+  // 0).
+  std::map<size_t, std::vector<std::string>> WordsOf(const std::string& input) const;
+  // How a numeric field was standardized; none if it was not.
   std::optional<Standardization> UnitsOf(const std::string& label) const;
   // Whether the data is a table.
   bool IsTable() const;
@@ -78,7 +84,6 @@ struct PipelineSpec {
   static PipelineSpec FromJson(const std::string& text);  // "" gives an empty one; throws kData
 
  private:
-  std::string TextOf(std::string_view parameter) const;  // "" if it is not there
   // The values of the parameters that are FIELD=VALUE.
   std::vector<std::string> ValuesOf(const std::string& parameter, const std::string& field) const;
 };

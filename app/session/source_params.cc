@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/session/code_columns.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::session {
@@ -26,7 +27,7 @@ std::optional<std::string> FieldShape(const config::Column& column,
 // read.
 void AddColumns(const config::SourceConfig& c, const config::Net& net, bool label_images,
                 Kwargs* kwargs) {
-  std::vector<std::string> data, labels, shapes, images, targets;
+  std::vector<std::string> data, labels, shapes, images, targets, codes;
   for (const config::Column& column : c.columns) {
     const bool input =
         std::any_of(net.inputs.begin(), net.inputs.end(),
@@ -37,6 +38,13 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, bool labe
     if (!input && label_images) targets.push_back(column.input);
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
+  for (const auto& [input, of] : FindCodeColumns(net)) {
+    const auto columns = std::ranges::find(c.columns, input, &config::Column::input);
+    if (!of.any() || columns == c.columns.end() || columns->columns.size() != of.rows.size())
+      continue;  // a mismatch is reported later, with its place
+    for (const int64_t rows : of.rows) codes.push_back(format("{}={}", input, rows));
+  }
+  if (!codes.empty()) kwargs->emplace_back("field_codes", params::Print(codes));
   if (!images.empty()) kwargs->emplace_back("picture_fields", params::Print(images));
   if (!targets.empty()) kwargs->emplace_back("image_labels", params::Print(targets));
   kwargs->emplace_back("data_fields", params::Print(data));

@@ -14,10 +14,11 @@
 namespace mxtrain::tasks {
 
 struct RecipeRequest {
-  std::string folder;  // as the user gave it
-  std::string root;    // the same, absolute and normalized
-  std::string output;  // the configuration's file, for paths relative to it; "-": stdout
-  Logger log;          // for warnings
+  std::string folder;       // as the user gave it
+  std::string root;         // the same, absolute and normalized
+  std::string output;       // the configuration's file, for paths relative to it; "-": stdout
+  Logger log;               // for warnings
+  std::string target = {};  // of a table: the column to predict; "": chosen
 };
 
 // A path as the configuration `output` names it: relative to that if it is below its folder or

@@ -49,6 +49,11 @@ class Report {
   // From now on, keeps the images of the `count` worst examples. The reader outlives the report.
   virtual void KeepImages(int /*count*/, const report::ImageReader& /*reader*/) {}
 
+  // From now on, keeps what a temperature is fitted to; false if scores of this kind have none.
+  virtual bool KeepScores() { return false; }
+  // After Finish, with KeepScores: by what the logits of the head are to be divided.
+  virtual double Temperature() const { return 1; }
+
   // Whether the examples may be tiles of images, whose results are joined.
   virtual bool TakesTiles() const { return false; }
   // Adds a batch; ignored if it has no label for the head, of a form that fits.

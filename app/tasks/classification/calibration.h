@@ -29,9 +29,30 @@ std::vector<CalibrationBin> CalibrationBins(std::span<const Verdict> verdicts,
 // al. 2017, "On Calibration of Modern Neural Networks", equation 3).
 double ExpectedCalibrationError(std::span<const CalibrationBin> bins);
 
-// ": scores are 0.3677 below the accuracy, on average": what the error is of, if it is that; ""
-// where they agree to a hundredth.
+// The mean of that error where scores are right, so that only chance parts accuracy from
+// confidence: of small bins it is not small.
+double ChanceCalibrationError(std::span<const CalibrationBin> bins);
+
+// ": scores are 0.3677 below the accuracy, on average": what the error is of, if all bins agree on
+// it and it is more than chance; "" below a hundredth.
 std::string DescribeConfidence(std::span<const Verdict> verdicts);
+
+// In which the accuracy lies with a probability of 95 %: Wilson's interval (Wilson 1927, "Probable
+// Inference, the Law of Succession, and Statistical Inference").
+struct Interval95 {
+  double low = 0, high = 1;
+};
+Interval95 WilsonInterval(int64_t right, int64_t examples);
+
+// The logarithms of probabilities, a row for each example, and the true classes.
+struct ScoresOfClasses {
+  size_t classes = 0;
+  std::vector<float> logarithms;
+  std::vector<size_t> truths;
+};
+// By which logits have to be divided for the least cross-entropy, between 1/20 and 20: temperature
+// scaling (Guo et al. 2017, section 4.2). Logarithms of probabilities serve as logits.
+double FitTemperature(const ScoresOfClasses& scores);
 
 // The result with only the verdicts of at least this confidence.
 struct ConfidenceThreshold {

@@ -94,7 +94,9 @@ std::vector<report::SheetImage> MistakeImages(const ClassReport& report) {
 }
 
 std::string SummaryLine(const ClassReport& report) {
-  return format("{} examples, accuracy {:.4f}", report.verdicts().size(), report.Accuracy());
+  const Interval95 interval = report.AccuracyInterval();
+  return format("{} examples, accuracy {:.4f} ({:.3f} to {:.3f})", report.verdicts().size(),
+                report.Accuracy(), interval.low, interval.high);
 }
 
 }  // namespace
@@ -146,20 +148,25 @@ plot::Drawing DrawClasses(const ClassReport& report) {
 }
 
 plot::Drawing DrawReliability(const ClassReport& report) {
+  constexpr int64_t kFew = 10;  // of which an accuracy says little
   const std::vector<CalibrationBin> bins = CalibrationBins(report.verdicts());
   const auto total = static_cast<double>(report.verdicts().size());
   plot::Chart::Series accuracy{.name = "accuracy of the bin",
                                .kind = plot::Chart::Series::Kind::kColumns,
                                .colour = plot::kSky};
+  plot::Chart::Series few{.name = format("of fewer than {} examples", kFew),
+                          .kind = plot::Chart::Series::Kind::kColumns,
+                          .colour = plot::kGray};
   plot::Chart::Series confidence{.name = "accuracy at the bin's mean confidence",
                                  .kind = plot::Chart::Series::Kind::kPoints,
                                  .colour = plot::kVermilion};
   plot::Chart::Series share{
       .name = "", .kind = plot::Chart::Series::Kind::kColumns, .colour = plot::kGray};
   for (const CalibrationBin& bin : bins) {
-    accuracy.width = share.width = bin.high - bin.low;
+    accuracy.width = few.width = share.width = bin.high - bin.low;
     const double middle = (bin.low + bin.high) / 2;
-    if (bin.examples > 0) accuracy.points.push_back({middle, bin.accuracy});
+    if (bin.examples > 0)
+      (bin.examples < kFew ? few : accuracy).points.push_back({middle, bin.accuracy});
     if (bin.examples > 0) confidence.points.push_back({bin.confidence, bin.accuracy});
     share.points.push_back({middle, static_cast<double>(bin.examples) / total});
   }
@@ -173,7 +180,9 @@ plot::Drawing DrawReliability(const ClassReport& report) {
                             .points = {{0, 0}, {1, 1}},
                             .colour = plot::kBlack,
                             .dashed = true};
-  chart.series = {accuracy, ideal, confidence};
+  chart.series = {accuracy};
+  if (!few.points.empty()) chart.series.push_back(few);
+  chart.series.insert(chart.series.end(), {ideal, confidence});
   plot::Chart histogram;
   histogram.x = chart.x;
   histogram.y = {.label = "fraction of the examples", .low = 0};

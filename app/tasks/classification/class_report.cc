@@ -2,6 +2,8 @@
 #include "app/tasks/classification/class_report.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "app/report/output.h"
 #include "app/tasks/classification/class_files.h"
@@ -47,6 +49,7 @@ void ClassReport::Add(const Examples& examples, const std::vector<NDArray>& outp
     if (lines_.file) WriteExample(examples[i].name(), truth, guess, row[guess], finite);
     if (!finite) continue;
     counts_.Add(truth, guess);
+    if (keeps_scores_) KeepRow({row, static_cast<size_t>(classes)}, static_cast<size_t>(truth));
     own_confidence_[static_cast<size_t>(truth)] += row[truth];
     verdicts_.push_back({row[guess], guess == truth});
     right_ += guess == truth;
@@ -68,6 +71,13 @@ void ClassReport::WriteExample(const std::string& example, int64_t truth, int64_
   const std::string of_head = lines_.with_head ? QuoteCsv(head().name) + "," : "";
   lines_.file->Write(format("{}{},{},{}\n", of_head, QuoteCsv(example), QuoteCsv(Name(truth)),
                             finite ? format("{},{}", QuoteCsv(Name(guess)), score) : ",nan"));
+}
+
+void ClassReport::KeepRow(std::span<const float> probabilities, size_t truth) {
+  scores_.classes = probabilities.size();
+  for (const float p : probabilities)
+    scores_.logarithms.push_back(std::log(std::max(p, std::numeric_limits<float>::min())));
+  scores_.truths.push_back(truth);
 }
 
 void ClassReport::AddMistake(Mistake mistake, const Example& example) {
@@ -174,6 +184,9 @@ std::string ClassReport::Text(int worst, bool several) const {
   for (const Row& row : rows) width = std::max(width, Printable(row.name).size());
   constexpr size_t kMostTextShown = 160;  // bytes
   std::string text = several ? format("\n{}\n", head().name) : "";
+  const Interval95 interval = AccuracyInterval();
+  text += format("\n{} of {} right: accuracy {:.4f}, with 95 % confidence {:.3f} to {:.3f}\n",
+                 right_, verdicts_.size(), Accuracy(), interval.low, interval.high);
   text += format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall",
                  "F1", "examples");
   for (const Row& row : rows) text += RowText(row, width);
@@ -309,7 +322,9 @@ Json ClassReport::ToJson(int worst) const {
   }
   Json thresholds = {{"confidence", confidence}};
   if (!scored_.empty()) thresholds["decision"] = {{"positive", Name(1)}, {"rows", decision}};
+  const Interval95 interval = AccuracyInterval();
   return {{"classes", classes},
+          {"accuracy_interval", {interval.low, interval.high}},
           {"means", {tasks::ToJson(MacroMean()), tasks::ToJson(WeightedMean())}},
           {counts_.classes() <= kMostClassesInMatrix ? "confusion" : "confusion_pairs",
            tasks::ToJson(counts_)},

@@ -41,6 +41,11 @@ class ClassReport final : public Report {
   void KeepImages(int count, const report::ImageReader& reader) override {
     images_ = static_cast<size_t>(count), reader_ = &reader;
   }
+  bool KeepScores() override {
+    if (!head().loss || head().loss->kind != LossReport::Head::Kind::kSoftmax) return false;
+    return keeps_scores_ = true;
+  }
+  double Temperature() const override { return FitTemperature(scores_); }
   // Ignored if the head does not predict one class per example, or the batch has no label of one
   // class for it. Examples whose scores are not finite are not counted.
   void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
@@ -59,6 +64,7 @@ class ClassReport final : public Report {
   Row MacroMean() const;          // over the classes that occur as true or predicted class
   Row WeightedMean() const;       // over the examples
   double Accuracy() const;
+  Interval95 AccuracyInterval() const { return WilsonInterval(right_, std::ssize(verdicts_)); }
   const std::vector<Verdict>& verdicts() const { return verdicts_; }
   const std::vector<Scored>& scored() const {
     return scored_;
@@ -75,6 +81,7 @@ class ClassReport final : public Report {
  private:
   void WriteExample(const std::string& example, int64_t truth, int64_t guess, float score,
                     bool finite) const;
+  void KeepRow(std::span<const float> probabilities, size_t truth);
   void AddMistake(Mistake mistake, const Example& example);
   std::string ConfusionText(size_t width) const;
   std::string SurenessText() const;
@@ -87,6 +94,8 @@ class ClassReport final : public Report {
   std::vector<Verdict> verdicts_;
   std::vector<Scored> scored_;
   std::vector<Mistake> mistakes_;
+  bool keeps_scores_ = false;
+  ScoresOfClasses scores_;
   LineOutput lines_;
   size_t images_ = 0;
   const report::ImageReader* reader_ = nullptr;

@@ -8,6 +8,7 @@
 #include "app/tasks/classification/class_report.h"
 #include "app/tasks/classification/shape_folders.h"
 #include "app/tasks/classification/text_class_recipe.h"
+#include "app/tasks/table_recipe.h"
 #include "app/tasks/task_list.h"
 
 namespace mxtrain::tasks {
@@ -56,8 +57,11 @@ MXTRAIN_TASK(classification_task, tasks) {
     return head.gives_classes() && one ? std::make_unique<ClassificationTask>(head) : nullptr;
   };
   kind.recognize = [](const RecipeRequest& request) {
-    auto folders = RecognizeClassFolders(request);
-    return folders ? std::move(folders) : RecognizeClassTexts(request);
+    if (auto folders = RecognizeClassFolders(request)) return folders;
+    auto texts = request.target.empty() ? RecognizeClassTexts(request) : nullptr;
+    std::error_code none;
+    if (texts || !std::filesystem::is_regular_file(request.root, none)) return texts;
+    return RecognizeTable(request, TableTarget::kClasses);
   };
   kind.recognizes_any = true;
   kind.recognizes_files = true;

@@ -6,6 +6,7 @@
 #include "app/report/list_item.h"
 #include "app/tasks/output_report.h"
 #include "app/tasks/regression/value_predictor.h"
+#include "app/tasks/table_recipe.h"
 #include "app/tasks/task_list.h"
 #include "mxtrain/base/format.h"
 
@@ -103,6 +104,11 @@ MXTRAIN_TASK(regression_task, tasks) {
                           : !head.is_value_of_loss() && !head.gives_classes() && !letters;
     return fits ? std::make_unique<RegressionTask>(head) : nullptr;
   };
+  kind.recognize = [](const RecipeRequest& request) {
+    return RecognizeTable(request, TableTarget::kNumbers);
+  };
+  kind.recognizes_files = true;
+  kind.recognizes_any = true;  // tables of texts and of boxes hold numbers, too
   tasks.Add(std::move(kind));
 }
 

@@ -71,4 +71,12 @@ std::vector<ColumnStatistics> MeasureColumns(const Source& source,
   return measured;
 }
 
+Standardization UnitsOfColumns(const std::vector<double>& means, const std::vector<double>& stds) {
+  Standardization units{means, stds};
+  for (size_t k = 0; k < stds.size(); ++k) {
+    if (stds[k] == 0) units.mean[k] = 0, units.std[k] = 1;
+  }
+  return units;
+}
+
 }  // namespace mxtrain::io

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/base/standardization.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::io {
@@ -18,5 +19,10 @@ struct ColumnStatistics {
 // non-numeric field, kData if an element has no number in any example.
 MXTRAIN_API std::vector<ColumnStatistics> MeasureColumns(const Source& source,
                                                          const std::vector<std::string>& fields);
+
+// How a field is restored, whose columns were standardized with these numbers: one with a deviation
+// of 0 was not.
+MXTRAIN_API Standardization UnitsOfColumns(const std::vector<double>& means,
+                                           const std::vector<double>& stds);
 
 }  // namespace mxtrain::io

@@ -53,6 +53,29 @@ CsvField NamedColumns(const NamedField& given, bool label, bool image, const She
   return field;
 }
 
+// FIELD=K=WORD
+void AddWords(const std::vector<std::string>& items, CsvField* field) {
+  for (const std::string& item : items) {
+    const size_t equals = item.find('=');
+    int64_t column = -1;
+    if (equals != std::string::npos) params::Parse(item.substr(0, equals), &column);
+    if (column < 0 || column >= std::ssize(field->columns) ||
+        !field->HoldsCodes(static_cast<size_t>(column))) {
+      Throw(ErrorKind::kConfig,
+            "csv: field_words has '{}' for '{}', which has no such column of codes", item,
+            field->name);
+    }
+    field->codes[static_cast<size_t>(column)].words.push_back(item.substr(equals + 1));
+  }
+}
+
+void AddCodes(const CsvParam& param, CsvField* field) {
+  const std::vector<double> rows =
+      NumbersOf(param.field_codes, "field_codes", field->name, field->columns.size());
+  for (const double count : rows) field->codes.push_back({static_cast<int64_t>(count)});
+  AddWords(ValuesOf(param.field_words, "field_words", field->name), field);
+}
+
 CsvFields PlanNamedColumns(const CsvParam& param, const Sheet& sheet) {
   CsvFields planned;
   std::vector<std::string> images = param.picture_fields, targets = param.image_labels;
@@ -62,6 +85,7 @@ CsvFields PlanNamedColumns(const CsvParam& param, const Sheet& sheet) {
          GroupByField(label ? param.label_fields : param.data_fields, parameter)) {
       const bool image = std::erase(label ? targets : images, given.name) > 0;
       CsvField field = NamedColumns(given, label, image, sheet);
+      if (!label && !image) AddCodes(param, &field);
       if (!image) {
         planned.Add(std::move(field), WantedShape(param, given.name), given.name.c_str(),
                     sheet.file);

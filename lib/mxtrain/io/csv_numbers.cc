@@ -44,9 +44,10 @@ void Standardize(const std::vector<double>& means, const std::vector<double>& st
     const size_t k = i % field->width;
     double value =
         std::isnan(field->numbers[i]) ? means[k] : static_cast<double>(field->numbers[i]);
-    if (!stds.empty() && !field->rests.empty() && Blurs(means[k], stds[k], kBlurStandardized))
+    const bool standardized = !stds.empty() && stds[k] > 0;
+    if (standardized && !field->rests.empty() && Blurs(means[k], stds[k], kBlurStandardized))
       value += static_cast<double>(field->rests[i]);
-    field->numbers[i] = static_cast<float>(stds.empty() ? value : (value - means[k]) / stds[k]);
+    field->numbers[i] = static_cast<float>(standardized ? (value - means[k]) / stds[k] : value);
   }
   if (!stds.empty()) field->rests = {};
 }

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/internal/csv_fields.h"
 #include "mxtrain/io/internal/csv_numbers.h"
 #include "mxtrain/io/internal/csv_sheet.h"
@@ -32,13 +34,12 @@ class CsvSource final : public Source {
     ReadTable(&text, &sheet_, [this] { PlanFields(); });
     const size_t rows = sheet_.lines.size();
     for (CsvField& field : fields_.fields) FinishWords(&field);
+    for (CsvField& field : fields_.fields) FinishCodes(&field);
     if (!param.label_csv.empty()) ReadLabels(rows);
     DropRows();
     for (CsvField& field : fields_.fields) FillAndStandardize(&field);
     for (CsvField& field : fields_.fields) TellBlurred(&field);
-    for (const CsvField& field : fields_.fields) {
-      if (!field.classes.empty() && !label_sets_) AddFound(field);
-    }
+    AddFound();
     SayMissing();
   }
 
@@ -181,8 +182,15 @@ class CsvSource final : public Source {
         field.cells.push_back(field.image ? cell : Trim(cell, kBlanksInQuotes));
         continue;
       }
-      for (const size_t column : field.columns)
+      for (size_t k = 0; k < field.columns.size(); ++k) {
+        const size_t column = field.columns[k];
+        if (field.HoldsCodes(k)) {
+          field.codes[k].cells.push_back(Trim(cells[column], kBlanksInQuotes));
+          AppendNumber("", 0, &field);  // until the column is read
+          continue;
+        }
         AddNumber(sheet, sheet.lines.size() - 1, column, cells[column], &field);
+      }
     }
   }
   void AddNumber(const Sheet& sheet, size_t row, size_t column, std::string_view cell,
@@ -237,7 +245,7 @@ class CsvSource final : public Source {
     } else if (label_sets_ && class_names_.empty()) {
       NumberLabelSets(field);
     } else if (const std::vector<std::string> given = GivenClasses(*field);
-               !given.empty() || HoldsWords(*field)) {
+               !given.empty() || HoldsWords(field->cells, field->columns[0])) {
       NumberLabels(field, given);
     } else {
       for (size_t row = 0; row < field->cells.size(); ++row)
@@ -267,19 +275,96 @@ class CsvSource final : public Source {
     return own.empty() && class_names_.empty() ? param_.classes : own;
   }
 
-  // A column of numbers with a typo is not a column of classes.
-  bool HoldsWords(const CsvField& field) const {
+  // A column of numbers with a typo is not a column of words.
+  bool HoldsWords(const std::vector<std::string_view>& cells, size_t column) const {
     float ignored = 0;
     size_t words = 0, numbers = 0, first = 0;
-    for (size_t row = 0; row < field.cells.size(); ++row) {
-      if (IsMissing(field.cells[row])) continue;
-      const bool number = ParseNumber(field.cells[row], &ignored);
+    for (size_t row = 0; row < cells.size(); ++row) {
+      if (IsMissing(cells[row])) continue;
+      const bool number = ParseNumber(cells[row], &ignored);
       if (!number && words == 0) first = row;
       ++(number ? numbers : words);
     }
     if (words > 0 && numbers > words)
-      sheet_.ThrowNoNumber(sheet_.lines[first], field.columns[0], field.cells[first]);
+      sheet_.ThrowNoNumber(sheet_.lines[first], column, cells[first]);
     return words > 0;
+  }
+
+  void FinishCodes(CsvField* field) {
+    for (size_t k = 0; k < field->codes.size(); ++k) {
+      CsvCodes& codes = field->codes[k];
+      const bool given = !codes.words.empty();
+      if (given || HoldsWords(codes.cells, field->columns[k])) {
+        if (!given) FindWords(&codes, field->columns[k]);
+        NumberWords(given, k, field);
+      } else {
+        ReadCodes(k, field);
+      }
+      codes.cells = {};
+    }
+  }
+
+  void FindWords(CsvCodes* codes, size_t column) {
+    std::set<std::string_view> words;
+    for (const std::string_view cell : codes->cells) {
+      if (!IsMissing(cell)) words.insert(cell);
+    }
+    codes->words.assign(words.begin(), words.end());
+    const auto count = static_cast<int64_t>(words.size());
+    if (count < codes->rows) {
+      notes_.push_back(
+          format("{}: {} holds words: {}, codes 1 to {}; 0 is a word that is unknown or missing",
+                 sheet_.file, sheet_.ColumnName(column),
+                 count == 1 ? "1 category" : format("{} categories", count), count));
+      return;
+    }
+    Throw(ErrorKind::kConfig,
+          "csv: {} of {} holds {} different words; with 0, for a word that is unknown or missing, "
+          "the layer "
+          "that reads them needs {} rows, and has {}",
+          sheet_.ColumnName(column), sheet_.file, count, count + 1, codes->rows);
+  }
+
+  void NumberWords(bool given, size_t k, CsvField* field) {
+    const CsvCodes& codes = field->codes[k];
+    std::map<std::string_view, size_t> numbers;
+    for (size_t i = 0; i < codes.words.size(); ++i) numbers.emplace(codes.words[i], i + 1);
+    int64_t unknown = 0;
+    size_t first = 0;
+    for (size_t row = 0; row < codes.cells.size(); ++row) {
+      const auto found = numbers.find(codes.cells[row]);
+      const bool known = found != numbers.end();
+      field->numbers[row * field->width + k] = known ? static_cast<float>(found->second) : 0.0F;
+      if (known || IsMissing(codes.cells[row])) continue;
+      if (unknown++ == 0) first = row;
+    }
+    if (!given || unknown == 0) return;
+    warnings_.push_back(
+        format("{}: {} of {} hold words that the training data does not, which are read as unknown "
+               "(first: line {}, '{}')",
+               sheet_.file, Counted(unknown, "cell"), sheet_.ColumnName(field->columns[k]),
+               sheet_.lines[first], Shortened(codes.cells[first])));
+  }
+
+  void ReadCodes(size_t k, CsvField* field) {
+    const CsvCodes& codes = field->codes[k];
+    for (size_t row = 0; row < codes.cells.size(); ++row) {
+      const size_t column = field->columns[k];
+      if (IsMissing(codes.cells[row]) && param_.missing == CsvParam::kMean) {
+        Throw(ErrorKind::kData,
+              "{}: the code is missing, and codes have no mean; missing: drop skips such rows",
+              sheet_.Place(sheet_.lines[row], column));
+      }
+      const float code = NumberIn(sheet_, *field, row, column, codes.cells[row]);
+      field->numbers[row * field->width + k] = code;
+      const bool good = std::isnan(code) || (code >= 0 && code < static_cast<float>(codes.rows) &&
+                                             code == std::floor(code));
+      if (good) continue;
+      Throw(ErrorKind::kData,
+            "{}: {} is no code of the layer that reads it, which has {} rows: codes are whole "
+            "numbers from 0 to {}",
+            sheet_.Place(sheet_.lines[row], column), codes.cells[row], codes.rows, codes.rows - 1);
+    }
   }
 
   void NumberLabels(CsvField* field, const std::vector<std::string>& given) {
@@ -358,7 +443,7 @@ class CsvSource final : public Source {
       Throw(ErrorKind::kConfig, "csv: '{}' has field_stds, but no field_means", field->name);
     if (means.empty() || !field->classes.empty() || !field->paths.empty()) return;
     Standardize(means, stds, field);
-    if (!stds.empty()) fields_.SpecOf(*field)->units = {means, stds};
+    if (!stds.empty()) fields_.SpecOf(*field)->units = UnitsOfColumns(means, stds);
   }
 
   void TellBlurred(CsvField* field) {
@@ -372,12 +457,20 @@ class CsvSource final : public Source {
                sheet_.file, FirstOf(blurred, 8)));
   }
 
-  void AddFound(const CsvField& field) {
-    std::vector<std::string> items;
-    if (!found_.empty()) params::Parse(found_[0].second, &items);
-    for (const std::string& name : field.classes)
-      items.push_back(format("{}={}", field.name, name));
-    found_ = {{"field_classes", params::Print(items)}};
+  void AddFound() {
+    std::vector<std::string> classes, words;
+    for (const CsvField& field : fields_.fields) {
+      if (!label_sets_) {
+        for (const std::string& name : field.classes)
+          classes.push_back(format("{}={}", field.name, name));
+      }
+      for (size_t k = 0; k < field.codes.size(); ++k) {
+        for (const std::string& word : field.codes[k].words)
+          words.push_back(format("{}={}={}", field.name, k, word));
+      }
+    }
+    if (!classes.empty()) found_.emplace_back("field_classes", params::Print(classes));
+    if (!words.empty()) found_.emplace_back("field_words", params::Print(words));
   }
 
   void SayMissing() {

@@ -65,10 +65,68 @@ TEST_CASE(
 TEST_CASE("calibration: which way scores are from the accuracy") {
   const auto describe = [](const std::vector<Verdict>& v) { return DescribeConfidence(v); };
   CHECK(describe({{1, true}, {1, false}}) == ": scores are 0.5000 above the accuracy, on average");
-  CHECK(describe({{0.5, true}, {0.9, true}}) ==
-        ": scores are 0.3000 below the accuracy, on average");
-  CHECK(describe({{0.5, true}, {0.505, false}}) == "");
+  CHECK(describe({{0.99, true}, {0.995, false}}).find("above") != std::string::npos);
+  CHECK(describe({{0.005, false}, {0.005, false}}) == "");
   CHECK(describe({}) == "");
+  // Nobody can tell that scores of two examples are wrong.
+  CHECK(describe({{0.5, true}, {0.9, true}})
+            .starts_with(": about what chance makes of 2 examples whose scores are right"));
+  // Too low in one bin and too high in another, by as much.
+  std::vector<Verdict> both;
+  for (int i = 0; i < 400; ++i) {
+    both.push_back({0.5, i % 10 < 9});
+    both.push_back({0.9, i % 2 == 0});
+  }
+  CHECK(describe(both) ==
+        ": some scores are above the accuracy, others below it; see the reliability diagram");
+}
+
+TEST_CASE("calibration: the error of right scores is what chance makes") {
+  std::mt19937 random(4);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  double errors = 0, chance = 0;
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    std::vector<Verdict> verdicts;
+    for (int i = 0; i < 200; ++i) {
+      const double confidence = 0.4 + 0.6 * uniform(random);
+      verdicts.push_back({confidence, uniform(random) < confidence});
+    }
+    const std::vector<CalibrationBin> bins = CalibrationBins(verdicts);
+    errors += ExpectedCalibrationError(bins);
+    chance += ChanceCalibrationError(bins);
+  }
+  CHECK(chance / errors == doctest::Approx(1).epsilon(0.1));
+}
+
+TEST_CASE("an accuracy has Wilson's interval") {
+  // From the closed form, computed by hand: 22 of 24.
+  CHECK(WilsonInterval(22, 24).low == doctest::Approx(0.7415).epsilon(1e-3));
+  CHECK(WilsonInterval(22, 24).high == doctest::Approx(0.9768).epsilon(1e-3));
+  CHECK(WilsonInterval(10, 10).high == doctest::Approx(1));
+  CHECK(WilsonInterval(0, 0).high - WilsonInterval(0, 0).low == 1);
+}
+
+TEST_CASE("a temperature undoes the factor on logits") {
+  // Labels drawn by the softmax of the logits, and scores of the logits times 2.5.
+  std::mt19937 random(9);
+  std::normal_distribution<double> normal(0, 2);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  ScoresOfClasses scores;
+  scores.classes = 3;
+  for (int i = 0; i < 20000; ++i) {
+    double logits[3], sum = 0, sharp = 0;
+    for (double& z : logits) {
+      z = normal(random);
+      sum += std::exp(z), sharp += std::exp(2.5 * z);
+    }
+    double left = uniform(random) * sum;
+    size_t truth = 0;
+    while (truth < 2 && (left -= std::exp(logits[truth])) > 0) ++truth;
+    scores.truths.push_back(truth);
+    for (const double z : logits)
+      scores.logarithms.push_back(static_cast<float>(2.5 * z - std::log(sharp)));
+  }
+  CHECK(FitTemperature(scores) == doctest::Approx(2.5).epsilon(0.03));
 }
 
 TEST_CASE("confidence thresholds keep predictions above them") {

@@ -24,6 +24,13 @@ std::vector<std::string> ValuesOf(const std::vector<std::string>& items, const c
 std::vector<double> NumbersOf(const std::vector<std::string>& items, const char* parameter,
                               const std::string& field, size_t columns);
 
+// What a column of codes holds.
+struct CsvCodes {
+  int64_t rows = 0;                          // codes are below; 0: the column holds numbers
+  std::vector<std::string_view> cells = {};  // one per row, until they are read
+  std::vector<std::string> words = {};       // of codes 1, 2, ...; empty: cells are codes
+};
+
 // The columns of one field and their contents: numbers, or text if `words`, which are paths of
 // images if `image`.
 struct CsvField {
@@ -35,6 +42,8 @@ struct CsvField {
   std::vector<float> numbers = {};
   std::vector<float> rests = {};  // what float32 took from each number; empty: nothing
   std::vector<std::string> paths = {}, classes = {};
+  std::vector<CsvCodes> codes = {};  // by column; empty: all are numbers
+  bool HoldsCodes(size_t column) const { return !codes.empty() && codes[column].rows > 0; }
 };
 
 struct CsvFields {

@@ -15,8 +15,8 @@ inline constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 // Adds a number, kMissing or that of the trimmed cell, to a field, with its rest.
 void AppendNumber(std::string_view cell, float value, CsvField* field);
 
-// Missing numbers become the means, one per column, and if there are `stds`, all are standardized:
-// in double where float32 blurs them.
+// Missing numbers become the means, one per column, and if there are `stds`, all but those of
+// columns with 0 are standardized: in double where float32 blurs them.
 void Standardize(const std::vector<double>& means, const std::vector<double>& stds,
                  CsvField* field);
 

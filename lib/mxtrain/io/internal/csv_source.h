@@ -18,7 +18,7 @@ struct CsvParam : Parameter<CsvParam> {
   enum Missing { kError, kMean, kDrop };
   std::string path, data_csv, label_csv, root, label_delim, delimiter, key;
   std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields,
-      image_labels, classes, field_classes, field_means, field_stds;
+      image_labels, classes, field_classes, field_codes, field_words, field_means, field_stds;
   int missing;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
@@ -81,6 +81,18 @@ struct CsvParam : Parameter<CsvParam> {
         .Help(
             "FIELD=CLASS for each class of each text label, in order of their numbers; default: "
             "the words found, sorted");
+    f.Add("field_codes", &CsvParam::field_codes)
+        .Default({})
+        .Internal()
+        .Help(
+            "FIELD=ROWS for each column of a field of the data: its cells are codes, whole numbers "
+            "below ROWS, or words, which get codes from 1 on; 0: they are numbers");
+    f.Add("field_words", &CsvParam::field_words)
+        .Default({})
+        .Internal()
+        .Help(
+            "FIELD=K=WORD: the words of the field's column K, from 0, in order of their codes; "
+            "default: the words found, sorted");
     f.Add("field_means", &CsvParam::field_means)
         .Default({})
         .Internal()
@@ -92,7 +104,7 @@ struct CsvParam : Parameter<CsvParam> {
         .Internal()
         .Help(
             "FIELD=STD for each column of a field, in order: its numbers become (number - mean) / "
-            "std");
+            "std; 0: they stay as they are");
     f.Add("key", &CsvParam::key)
         .Default("")
         .Internal()
@@ -124,13 +136,14 @@ struct CsvParam : Parameter<CsvParam> {
 
 // Holds all numbers in memory; images are read on demand. A single-column label may be text: class
 // names. Fields: those named by data_fields and label_fields (label_fields alone: no data), or one
-// "data" of data_shape and one "label" of label_shape. With label_delim the first single-column
-// label becomes 0 or 1 per class, [classes]. With missing = mean and no field_means a missing
-// number is NaN, for measuring. Numbers with more digits than float32 holds are standardized in
-// double where that makes a difference; used as they are there is a warning. Throws kConfig for
-// contradictory parameters, kFileSystem for a missing file, and kData, with file, line and column,
-// for a value that is not a finite number, for lines of different lengths, for a width that does
-// not match the shape, and for files of different lengths.
+// "data" of data_shape and one "label" of label_shape. A column of codes (field_codes) may be text:
+// its words get the codes 1, 2, ..., an empty cell and a word that field_words lacks 0. With
+// label_delim the first single-column label becomes 0 or 1 per class, [classes]. With missing =
+// mean and no field_means a missing number is NaN, for measuring. Numbers with more digits than
+// float32 holds are standardized in double where that makes a difference; used as they are there is
+// a warning. Throws kConfig for contradictory parameters, kFileSystem for a missing file, and
+// kData, with file, line and column, for a value that is not a finite number, for lines of
+// different lengths, for a width that does not match the shape, and for files of different lengths.
 MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);
 
 }  // namespace mxtrain::io

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/tasks/table_recipe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "app/tasks/recipe_text.h"
+#include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
+#include "mxtrain/base/suggest.h"
+#include "mxtrain/base/text.h"
+#include "mxtrain/io/find_table_columns.h"
+
+namespace mxtrain::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTargetNames[] = {"target", "label",   "class",   "y",        "outcome",
+                                             "price",  "income",  "salary",  "response", "churn",
+                                             "result", "quality", "survived"};
+constexpr int64_t kMostClassesOfNumbers = 10, kMostCategories = 1000;
+constexpr int64_t kSteps = 4000, kLeastBatch = 8, kMostBatch = 256, kLeastEpochs = 5,
+                  kMostEpochs = 100;
+
+// Columns that an input takes, and those that none takes, with the reason.
+struct TablePlan {
+  std::vector<std::string> numbers;
+  struct Category {
+    std::string column, name;
+    int64_t words = 0;
+  };
+  std::vector<Category> categories;
+  std::vector<std::string> skipped;  // "id (a number for each row)"
+  bool missing = false;              // cells of numbers, or of the target
+};
+
+// As a name of a layer.
+std::string LayerName(const std::string& column, std::set<std::string>* used) {
+  std::string name;
+  for (const char c : Lower(column)) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (good) name += c;
+    if (!good && !name.empty() && name.back() != '_') name += '_';
+  }
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name = "column" + name;
+  while (!used->insert(name).second) name += "_";
+  return name;
+}
+
+// Half of the categories, at most 50, as fast.ai's rule once was.
+int64_t LengthOfVector(int64_t words) {
+  constexpr int64_t kMost = 50;
+  return std::clamp<int64_t>((words + 2) / 2, 2, kMost);
+}
+
+bool IsClasses(const io::TableColumn& column) {
+  if (column.holds_words()) return true;
+  return column.whole && column.least == 0 && column.distinct <= kMostClassesOfNumbers &&
+         column.most == static_cast<double>(column.distinct - 1);
+}
+
+// Why a column is none to learn from; "" if it is.
+std::string WhySkipped(const io::TableColumn& column) {
+  if (column.distinct == 0) return "empty";
+  if (column.distinct == 1) return "the same in every row";
+  if (column.holds_words()) {
+    if (column.distinct * 2 > column.words || column.distinct > kMostCategories)
+      return format("{} different words", column.distinct);
+    return "";
+  }
+  if (column.words > 0)
+    return format("numbers and {} other {}, the first '{}'", column.words,
+                  column.words == 1 ? "cell" : "cells", column.first_word);
+  if (column.whole && column.rising && column.distinct == column.rows() && column.rows() > 2)
+    return "counts the rows";
+  return "";
+}
+
+TablePlan PlanTable(const std::vector<io::TableColumn>& columns, const io::TableColumn& target) {
+  TablePlan plan;
+  std::set<std::string> used = {"numbers", "row", "start", "target", "unit", "scores"};
+  plan.missing = target.missing > 0;
+  for (const io::TableColumn& column : columns) {
+    if (&column == &target) continue;
+    if (const std::string why = WhySkipped(column); !why.empty()) {
+      plan.skipped.push_back(format("{} ({})", column.name, why));
+    } else if (column.holds_words()) {
+      plan.categories.push_back({column.name, LayerName(column.name, &used), column.distinct});
+    } else {
+      plan.numbers.push_back(column.name);
+      plan.missing = plan.missing || column.missing > 0;
+    }
+  }
+  return plan;
+}
+
+class TableRecipe final : public Recipe {
+ public:
+  TableRecipe(std::string path, std::string name, const io::TableColumn& target, TablePlan plan,
+              bool classes)
+      : path_(std::move(path)),
+        name_(std::move(name)),
+        target_(target),
+        plan_(std::move(plan)),
+        classes_(classes) {
+    std::set<std::string> used = {"numbers", "row", "start"};
+    for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
+    head_ = LayerName(target_.name, &used);
+    batch_ = std::clamp<int64_t>(rows() / 64, kLeastBatch, kMostBatch);
+    epochs_ = std::clamp<int64_t>(kSteps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
+                                  kMostEpochs);
+  }
+
+  void Choose(const RecipeChoice& choice) override {
+    if (choice.net || choice.input_size > 0)
+      Throw(ErrorKind::kUsage, "--net, --weights and --size are for images; {} is a table", path_);
+    choice_ = choice;
+  }
+
+  std::string Text() const override {
+    std::string text = format(
+        "# {} of a table: written by `mxtrain init`; every line can be changed.\n"
+        "#   mxtrain train {}\n#   mxtrain infer runs/latest new.csv\n\nname: {}\nseed: 1\n\n",
+        classes_ ? "Classes of the rows" : "A number for each row", choice_.file, QuoteYaml(name_));
+    text += TextLine("vars: {width: 128}", "of the layers");
+    text += R"(
+blocks:
+  unit:                                   # what it reads, and what two layers make of it
+    layers:
+      - BatchNorm: {name: norm, inputs: input, fix_gamma: false}
+      - FullyConnected: {name: wide, num_hidden: "${2 * width}"}
+      - Activation: {name: relu, act_type: relu}
+      - Dropout: {name: dropped, p: 0.1}
+      - FullyConnected: {name: narrow, num_hidden: "${width}"}
+      - elemwise_add: {name: sum, inputs: [input, narrow]}
+
+)";
+    return text + NetText() + DataText() + TrainText();
+  }
+
+  Json ToJson() const override {
+    Json categories = Json::object();
+    for (const TablePlan::Category& category : plan_.categories)
+      categories[category.column] = category.words;
+    return {{"file", choice_.file},     {"rows", rows()},           {"target", target_.name},
+            {"classes", classes_},      {"numbers", plan_.numbers}, {"categories", categories},
+            {"skipped", plan_.skipped}, {"batch_size", batch_},     {"epochs", epochs_}};
+  }
+
+  std::string Summary() const override {
+    std::string text = format(
+        "{}: {} {}, a fifth to validate\nwhat is predicted: {}, {}\n{} of numbers, standardized; "
+        "{} of "
+        "words, categories with a vector each\n",
+        choice_.file, rows(), rows() == 1 ? "row" : "rows", target_.name,
+        classes_ ? format("{} classes", target_.distinct)
+                 : format("numbers from {:.6g} to {:.6g}", target_.least, target_.most),
+        Counted(std::ssize(plan_.numbers), "column"), std::ssize(plan_.categories));
+    if (!plan_.skipped.empty()) text += format("not read: {}\n", FirstOf(plan_.skipped, 8));
+    return text + format("batches of {}, {}\n", batch_, Counted(epochs_, "epoch"));
+  }
+
+ private:
+  int64_t rows() const { return target_.rows(); }
+
+  std::string NetText() const {
+    std::string inputs, layers;
+    std::vector<std::string> parts;
+    if (!plan_.numbers.empty()) {
+      inputs += format("    numbers: [{}]\n", plan_.numbers.size());
+      parts.emplace_back("numbers");
+    }
+    for (const TablePlan::Category& category : plan_.categories) {
+      inputs += format("    {}: {{shape: [1], dtype: int32}}\n", category.name);
+      layers += TextLine(
+          format(
+              "    - Embedding: {{name: {0}_vector, inputs: {0}, input_dim: {1}, output_dim: {2}}}",
+              category.name, category.words + 1, LengthOfVector(category.words)),
+          layers.empty() ? "words have codes from 1; 0: unknown or missing" : "");
+      layers += format("    - Flatten: {{name: {}_row}}\n", category.name);
+      parts.push_back(category.name + "_row");
+    }
+    if (parts.size() > 1)
+      layers += format("    - Concat: {{name: row, inputs: [{}], dim: 1}}\n", join(parts, ", "));
+    layers +=
+        format("    - FullyConnected: {{name: start, inputs: {}, num_hidden: \"${{width}}\"}}\n",
+               parts.size() > 1 ? "row" : parts[0]);
+    layers += R"(    - unit: {name: unit1}
+    - unit: {name: unit2}
+    - BatchNorm: {name: norm, fix_gamma: false}
+    - Activation: {name: relu, act_type: relu}
+)";
+    layers += classes_ && target_.holds_words()
+                  ? TextLine("    - FullyConnected: {name: scores, num_hidden: \"${classes}\"}",
+                             "as many as the column has")
+                  : format("    - FullyConnected: {{name: scores, num_hidden: {}}}\n",
+                           classes_ ? target_.distinct : 1);
+    layers += classes_ ? format("    - SoftmaxOutput: {{name: {}}}\n", head_)
+                       : format("    - LinearRegressionOutput: {{name: {}}}\n", head_);
+    return format("net:\n  inputs:\n{}  layers:\n{}", inputs, layers);
+  }
+
+  std::string DataText() const {
+    std::string columns;
+    if (!plan_.numbers.empty()) columns += format("      numbers: {}\n", ListText(plan_.numbers));
+    for (const TablePlan::Category& category : plan_.categories)
+      columns += format("      {}: {}\n", category.name, QuoteYaml(category.column));
+    columns += format("      {}_label: {}\n", head_, QuoteYaml(target_.name));
+    std::string text = format(
+        "\ndata:\n  batch_size: {}\n  train:\n    source: csv\n    path: {}\n"
+        "    columns:\n{}",
+        batch_, QuoteYaml(path_), columns);
+    text += TextLine("    normalize: auto", "numbers get mean 0 and deviation 1");
+    if (plan_.missing)
+      text += TextLine("    missing: mean", "empty cells of numbers take the mean of their column");
+    return text + TextLine("  val: {split: 0.2}", "a fifth of the rows is held out");
+  }
+
+  std::string TrainText() const {
+    return format(
+        "\ntrain:\n  epochs: {}\n  optimizer: {{name: adamw, lr: 0.002, weight_decay: 0.02}}\n"
+        "  lr_schedule: {{name: one_cycle}}\n  metrics: [{}]\n  initializer: {{name: xavier}}\n",
+        epochs_, classes_ ? "accuracy, cross_entropy" : "rmse, mae, r2");
+  }
+
+  const std::string path_, name_;
+  const io::TableColumn target_;
+  const TablePlan plan_;
+  const bool classes_;
+  std::string head_;
+  int64_t batch_ = 0, epochs_ = 0;
+  RecipeChoice choice_;
+};
+
+const io::TableColumn& TargetOf(const std::vector<io::TableColumn>& columns,
+                                const RecipeRequest& request) {
+  if (!request.target.empty()) {
+    const auto named = std::ranges::find(columns, request.target, &io::TableColumn::name);
+    if (named != columns.end()) return *named;
+    std::vector<std::string> names;
+    for (const io::TableColumn& column : columns) names.push_back(column.name);
+    Throw(ErrorKind::kUsage, "--target {}: {} has no such column{}", request.target, request.folder,
+          DidYouMean(request.target, names));
+  }
+  for (const std::string_view name : kTargetNames) {
+    const auto named = std::ranges::find_if(
+        columns, [name](const io::TableColumn& column) { return Lower(column.name) == name; });
+    if (named != columns.end()) return *named;
+  }
+  return columns.back();
+}
+
+}  // namespace
+
+std::unique_ptr<Recipe> RecognizeTable(const RecipeRequest& request, TableTarget wanted) {
+  std::error_code none;
+  if (!fs::is_regular_file(request.root, none)) return nullptr;
+  const std::optional<std::vector<io::TableColumn>> columns = io::FindTableColumns(request.root);
+  if (!columns || columns->size() < 2) return nullptr;
+  const io::TableColumn& target = TargetOf(*columns, request);
+  const bool classes = IsClasses(target);
+  if (classes != (wanted == TableTarget::kClasses)) return nullptr;
+  if (!classes && target.words > 0) {
+    Throw(
+        ErrorKind::kData,
+        "{}: the column '{}', which is to be predicted, holds numbers and {} that {}, such as '{}'",
+        request.folder, target.name, Counted(target.words, "cell"),
+        target.words == 1 ? "is none" : "are none", target.first_word);
+  }
+  if (target.distinct < 2)
+    Throw(ErrorKind::kData,
+          "{}: the column '{}', which is to be predicted, is the same in every row; "
+          "--target COLUMN names another",
+          request.folder, target.name);
+  TablePlan plan = PlanTable(*columns, target);
+  if (plan.numbers.empty() && plan.categories.empty())
+    Throw(ErrorKind::kData, "{}: no column is left to learn '{}' from: {}", request.folder,
+          target.name, FirstOf(plan.skipped, 8));
+  return std::make_unique<TableRecipe>(PathInFile(request.root, request.output),
+                                       fs::path(request.root).stem().string(), target,
+                                       std::move(plan), classes);
+}
+
+}  // namespace mxtrain::tasks

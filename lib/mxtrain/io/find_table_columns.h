@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the columns of a table of numbers and words hold, for a configuration that is written for
+// it.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mxtrain/base/macros.h"
+
+namespace mxtrain::io {
+
+// A column as far as its cells tell it. Empty cells and NA, nan, null, n/a are missing.
+struct TableColumn {
+  std::string name;
+  int64_t numbers = 0, words = 0, missing = 0;  // cells
+  int64_t distinct = 0;                         // different cells, without missing ones
+  bool whole = false;                           // the numbers have no fractions
+  bool rising = false;                          // each number is above the one before
+  double least = 0, most = 0;                   // of the numbers
+  std::string first_word;
+
+  int64_t rows() const { return numbers + words + missing; }
+  bool holds_words() const { return words > numbers; }
+};
+
+// The columns of a table whose first line names them (.csv, .tsv, .tab, .txt, .data, perhaps with
+// .gz); nothing for another file, or if its first line is none of names. Throws kFileSystem for a
+// file that cannot be read, and kData, with the line, for one that is damaged.
+MXTRAIN_API std::optional<std::vector<TableColumn>> FindTableColumns(const std::string& path);
+
+}  // namespace mxtrain::io
