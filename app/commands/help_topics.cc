@@ -170,10 +170,17 @@ of Excel must be saved as CSV.
     normalize: auto   standardize inputs and regression targets to mean 0 and
                       standard deviation 1; metrics and predictions are in the
                       column's own units. Large numbers (times in seconds) keep
-                      their digits
+                      their digits. Codes that an Embedding reads, and inputs
+                      with dtype: int32, stay as they are. {columns: [a, b]}:
+                      these columns alone; {except: [c]}: all but these
     missing: mean     empty cells (in numeric columns also nan, NA, n/a, null)
                       take the mean of their column, rows without a label are
                       skipped; drop: skip such rows; error: the default
+
+A column of words is an input where an Embedding or one_hot reads it: its categories, sorted, have the codes
+1, 2, ..., and a word that the training data lacks, or an empty cell, has 0, so that input_dim is their count and one.
+A column of codes holds whole numbers below input_dim. `mxtrain init houses.csv --target price` writes such a
+configuration.
 
 `mxtrain check` reports the first line that cannot be read. `mxtrain infer RUN new.csv --key id` predicts the
 rows of another table with the same input columns; labels are not needed. A run on a column of images also
@@ -280,6 +287,63 @@ images of a class that are found, F1 between the two. The expected calibration e
 between scores and accuracy: at 0 seven of ten predictions with score 0.7 are right. The table below it
 says how many predictions remain if those with lower scores are left to a person (infer --min-score), and
 how many of them are right.
+)"},
+      {{"calibration", "calibrate", "temperature", "confidence", "scores"},
+       "scores that say how often they are right",
+       R"(The score of a class is calibrated if of all predictions with score 0.7 seven of ten are right. `eval`
+measures how far off they are (the expected calibration error), says what chance alone would make of as many
+examples, and draws it: eval/reliability.png, where bars of fewer than ten examples are gray.
+
+    mxtrain eval runs/latest --calibrate         on the validation data
+    mxtrain eval runs/latest labelled --calibrate
+    mxtrain infer runs/latest photos --copy-to sorted --min-score 0.9
+
+--calibrate fits one number to the examples, a temperature by which logits are divided: above 1 for a net that
+is too sure, as most are. It changes no prediction, only the scores. It is kept beside the checkpoint
+(checkpoints/best.temperature.json), and used by eval, infer and export; a checkpoint that changes, as of a run
+that is continued, needs a new one. Training with label smoothing (smooth_alpha) or mixup makes scores less sure from the start.
+)"},
+      {{"resume", "continue", "killed"},
+       "a run that was stopped, and one that goes on",
+       R"(Ctrl-C, or a signal TERM, ends the step, saves and leaves; a second one leaves at once. USR1 saves and trains on.
+
+    mxtrain train photos.yaml --resume           from where the newest run of this name stopped, to the bit
+    mxtrain train runs/photos-0001/config.yaml --resume
+    mxtrain train photos.yaml --extend           train.epochs more, after a run that is complete
+    mxtrain train photos.yaml --extend --or-begin        the same, or a new run: for a nightly job
+    mxtrain train photos.yaml --resume-from FILE         a new run that begins at a checkpoint
+    mxtrain verify-resume photos.yaml            shows that a resumed run has the weights of an undisturbed one
+
+train.save.every says how often a checkpoint is written besides at the end of each epoch: 10min, 500steps. A
+run that was killed loses the steps since. See also `mxtrain help train.save`, `help report`.
+)"},
+      {{"progress", "bar", "log"},
+       "what the terminal shows of a run",
+       R"(--progress auto is a moving bar on a terminal, and a line from time to time where output goes into a file or a
+pipe; bar, lines and none choose one. -q leaves warnings and errors, -v adds details. The run folder keeps
+all of it: mxtrain.log what the terminal showed, metrics.csv a line for each epoch, events.jsonl every event.
+
+    mxtrain train photos.yaml --progress lines >train.log 2>&1
+    mxtrain train photos.yaml --json | jq .      events as JSON lines on stdout, to watch it by a program
+    mxtrain runs                                 all runs with their last and best metrics
+    tensorboard --logdir runs                    curves, while it trains
+
+`waiting for data` is the share of time in which the device had no batch: above a few per cent, decoding is
+what limits (data.workers, data.cache: ram; `mxtrain bench CONFIG` measures it).
+)"},
+      {{"gpu", "gpus", "cuda", "device"},
+       "training on a GPU",
+       R"(The default is the first usable GPU, else the CPU. A GPU needs a build with CUDA (the preset cuda, or a
+package made with scripts/package.sh --cuda), a driver, cuBLAS and cuDNN.
+
+    mxtrain devices                              what is there, and what is missing
+    mxtrain train photos.yaml --device gpu       fails where there is none, and says why
+    mxtrain train photos.yaml --device gpu:0,1   each takes an equal part of every batch
+    mxtrain train photos.yaml --device cpu
+    mxtrain plan photos.yaml --memory 8GiB       the largest batch that fits
+
+train.amp: bf16 computes in bfloat16, twice as fast or more on GPUs with matrix units. --deterministic gives the
+same bits in every run. CUDA_VISIBLE_DEVICES hides GPUs. See also `mxtrain help train.amp`, `help 5`.
 )"}};
   return topics;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -152,7 +153,7 @@ class Plan final : public Command {
       const auto known = report::ColumnsOf(STDOUT_FILENO);
       const size_t columns = known.value_or(std::string::npos);
       std::ostringstream out;
-      Print(session, layers, training, inference, outer, columns, out);
+      Print(session, layers, training, inference, columns, out);
       PrintDevices(training.arenas, of_devices, columns, out);
       PrintDisk(disk, out);
       if (ranks_ > 0) {
@@ -167,6 +168,9 @@ class Plan final : public Command {
       if (time) PrintTime(*time, out);
       if (fits) PrintFit(fit, out);
       if (kernels_) PrintKernels(session, train, out);
+      PrintTotal(training, outer, session.config().data.batch_size,
+                 known.has_value() && flags.color != "never" && std::getenv("NO_COLOR") == nullptr,
+                 out);
       std::cout << (known ? report::Fitted(out.str(), columns) : out.str());
     }
     return 0;
@@ -481,7 +485,7 @@ class Plan final : public Command {
 
   void Print(session::Session& session, const std::vector<Layer>& layers,
              const executor::MemorySummary& training, const executor::MemorySummary& inference,
-             const session::ExternalBytes& outer, size_t columns, std::ostream& out) const {
+             size_t columns, std::ostream& out) const {
     report::TextTable table(
         {{"layer"}, {"operator", 0, true}, {"output", 0, true}, {"parameters", 12}, {"MFLOP", 10}});
     int64_t parameters = 0;
@@ -498,32 +502,37 @@ class Plan final : public Command {
         "\n{} parameters; {:.4g} MFLOP forward for one example, as in the table (a multiplication "
         "with its addition counts as two); {:.4g} GFLOP for a batch of {}\n",
         parameters, flops / batch / 1e6, flops / 1e9, session.config().data.batch_size);
-    report::TextTable memory({{"memory", 10},
-                              {"none", 10},
+    report::TextTable memory({{"activations", 11},
+                              {"planned", 10},
+                              {"least", 10},
+                              {"planned/least", 0, true},
                               {"in place", 10},
-                              {"sharing", 10},
-                              {"both", 10},
-                              {"lower bound", 11},
-                              {"both/none", 9},
-                              {"both/bound", 0, true}});
+                              {"shared", 10},
+                              {"unplanned", 10},
+                              {"planned/unplanned", 17}});
     const auto row = [&memory](const char* name, const executor::MemorySummary& m) {
       const double part =
           m.none_bytes ? static_cast<double>(m.full_bytes) / static_cast<double>(m.none_bytes)
                        : 0.0;
-      memory.Add({name, FormatBytes(m.none_bytes), FormatBytes(m.inplace_bytes),
-                  FormatBytes(m.share_bytes), FormatBytes(m.full_bytes),
-                  FormatBytes(m.lower_bound_bytes), format("{:.3f}", part), Verdict(m)});
+      memory.Add({name, FormatBytes(m.full_bytes), FormatBytes(m.lower_bound_bytes), Verdict(m),
+                  FormatBytes(m.inplace_bytes), FormatBytes(m.share_bytes),
+                  FormatBytes(m.none_bytes), format("{:.3f}", part)});
     };
     row("training", training);
     row("inference", inference);
     out << "\n" << memory.Lines(columns);
     std::string note =
-        "  of activations, their gradients and workspaces: in place, sharing memory over time, or "
-        "both, which training uses; the lower bound is\n  the peak of live bytes. none: a buffer "
-        "for "
-        "each array of the net as it is written, but no workspace of kernels; a small net may "
-        "need\n"
-        "  more workspace than that\n";
+        "  the memory of activations, their gradients and the temporary space of kernels "
+        "(workspaces).\n"
+        "  planned: what the program takes, in one block (the arena); least: what is in use at the "
+        "worst\n"
+        "  moment, below which no plan can go. For comparison: in place, where results only "
+        "overwrite\n"
+        "  inputs that are not needed again; shared, where buffers only follow each other in the "
+        "same\n"
+        "  place; unplanned, where each array of the net has a buffer of its own (without "
+        "workspaces,\n"
+        "  so that a small net may take less)\n";
     if (columns != std::string::npos) {
       for (size_t at; (at = note.find("\n  ")) != std::string::npos; note[at] = ' ')
         note.erase(at, 2);
@@ -536,14 +545,24 @@ class Plan final : public Command {
     const size_t workers = session.MakeTrainOptions().workers.size();
     if (workers > 1)
       out << format("  training: for each of {} workers, on its part of the batch\n", workers);
-    out << format(
-        "\nin addition, in training: parameters {}, gradients {}, optimizer {},{} one batch {}, "
-        "outputs {}; {} in total\n",
-        FormatBytes(outer.parameters + outer.auxiliaries), FormatBytes(outer.gradients),
-        FormatBytes(outer.optimizer),
-        outer.averages > 0 ? format(" averages {},", FormatBytes(outer.averages)) : "",
-        FormatBytes(outer.inputs), FormatBytes(outer.outputs),
-        FormatBytes(outer.Sum() + training.full_bytes));
+  }
+
+  // The answer, last: in bold on a terminal.
+  static void PrintTotal(const executor::MemorySummary& training,
+                         const session::ExternalBytes& outer, int64_t batch, bool bold,
+                         std::ostream& out) {
+    const auto row = [&out](const char* what, int64_t bytes) {
+      out << format("  {:<44} {:>10}\n", what, FormatBytes(bytes));
+    };
+    out << "\n";
+    row("parameters", outer.parameters + outer.auxiliaries);
+    row("their gradients", outer.gradients);
+    row("the optimizer's state (such as momentum)", outer.optimizer);
+    if (outer.averages > 0) row("averages of parameters (train.ema)", outer.averages);
+    row("one batch of data, and outputs", outer.inputs + outer.outputs);
+    row("activations and workspaces, as planned", training.full_bytes);
+    out << format("{}training takes {} on batches of {}{}\n", bold ? "\033[1m" : "",
+                  FormatBytes(outer.Sum() + training.full_bytes), batch, bold ? "\033[0m" : "");
   }
 
   // "aBcd16b", "bfloat16 aBcd16b": with the type unless it is the usual one.

@@ -26,12 +26,34 @@ void ForEachKey(const std::vector<Key>& keys, const std::string& prefix, const V
 // Lines that begin with four blanks are code, which is never wrapped.
 constexpr const char* kParamIndent = "      ";
 
-std::string TextOfKind(const NamedKind& kind, const std::string& indentation) {
+std::string TextOfParam(const FieldInfo& param) {
+  return format("{}{} {}\n", kParamIndent, param.name, DescribeField(param));
+}
+
+// `shared`: lines of parameters that are shown elsewhere.
+std::string TextOfKind(const NamedKind& kind, const std::string& indentation,
+                       const std::set<std::string>& shared = {}) {
   std::string text =
       format("{}{}{}\n", indentation, kind.name, kind.help.empty() ? "" : ": " + kind.help);
-  for (const FieldInfo& param : kind.params)
-    text += format("{}{} {}\n", kParamIndent, param.name, DescribeField(param));
+  for (const FieldInfo& param : kind.params) {
+    if (const std::string line = TextOfParam(param); !shared.contains(line)) text += line;
+  }
   return text;
+}
+
+// The parameters that all of several kinds have, in their order.
+std::vector<std::string> SharedParams(const std::vector<NamedKind>& kinds) {
+  std::vector<std::string> shared;
+  if (kinds.size() < 2) return shared;
+  for (const FieldInfo& param : kinds[0].params) {
+    const std::string line = TextOfParam(param);
+    const bool of_all = std::ranges::all_of(kinds, [&line](const NamedKind& kind) {
+      return std::ranges::any_of(
+          kind.params, [&line](const FieldInfo& other) { return TextOfParam(other) == line; });
+    });
+    if (of_all) shared.push_back(line);
+  }
+  return shared;
 }
 
 // A choice with the keys beside it that are for it alone, or for some choices.
@@ -50,7 +72,11 @@ std::string TextOfChoice(const Key& key, size_t choice, const std::vector<Key>& 
 std::string TextOfKey(const std::string& path, const Key& key) {
   std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help)
                                       : format("{} {}\n", path, key.Describe());
-  for (const NamedKind& kind : key.kinds) text += TextOfKind(kind, "  ");
+  const std::vector<std::string> shared = SharedParams(key.kinds);
+  for (const NamedKind& kind : key.kinds)
+    text += TextOfKind(kind, "  ", {shared.begin(), shared.end()});
+  if (!shared.empty()) text += "  each of them takes, too:\n";
+  for (const std::string& line : shared) text += line;
   for (size_t i = 0; i < key.info.choice_help.size(); ++i)
     text += format("  {}: {}\n", key.info.choices[i], key.info.choice_help[i]);
   for (const Key& below : key.keys) {

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "app/config/kind_help.h"
 #include "mxtrain/initializer/initializer.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/metric/metric.h"
@@ -37,7 +38,7 @@ std::vector<NamedKind> MakeInitializerKinds() {
   std::vector<NamedKind> kinds;
   for (const std::string& name : Initializer::Names()) {
     NamedKind& kind =
-        kinds.emplace_back(NamedKind{name, "initializer", Initializer::Describe(name)});
+        kinds.emplace_back(NamedKind{name, HelpOnInitializer(name), Initializer::Describe(name)});
     kind.check = [name](const Kwargs& params) { Initializer::Create(name, params); };
     kind.also = NamesOf(name, kAlso);
   }
@@ -106,7 +107,8 @@ std::vector<NamedKind> MetricKinds() {
       {"r2", {"r_squared", "R2"}}};
   std::vector<NamedKind> kinds;
   for (const std::string& name : Metric::Names()) {
-    NamedKind& kind = kinds.emplace_back(NamedKind{name, "metric", Metric::Describe(name)});
+    NamedKind& kind =
+        kinds.emplace_back(NamedKind{name, HelpOnMetric(name), Metric::Describe(name)});
     kind.params.push_back(TextField("output", "name of the output; the first loss by default"));
     kind.params.push_back(TextField("label", "name of the label; that of the output by default"));
     kind.check = [name](const Kwargs& params) { Metric::Create(name, ParamsOfMetric(params)); };
@@ -127,7 +129,7 @@ std::vector<NamedKind> OptimizerKinds() {
     // Written as train.clip.value.
     std::erase_if(params, [](const FieldInfo& f) { return f.name == "clip_gradient"; });
     kinds.push_back({name,
-                     "optimizer",
+                     HelpOnOptimizer(name),
                      std::move(params),
                      {},
                      {{"lr0", "lr"},
@@ -171,7 +173,7 @@ std::vector<NamedKind> LrScheduleKinds() {
   std::vector<NamedKind> kinds;
   for (const std::string& name : LrSchedule::Names()) {
     kinds.push_back({name,
-                     "learning rate schedule",
+                     HelpOnSchedule(name),
                      LrSchedule::Describe(name),
                      {},
                      {{"gamma", "factor"},
