@@ -32,7 +32,7 @@ fi
 say "training"
 "$mxtrain" train configs/quickstart.yaml --min-metric 0.97 "$@"
 
-say "predictions for unseen images (every 40th of data/quickstart/val)"
+say "predictions for images of the validation set (every 40th of data/quickstart/val): not trained on, but the best epoch was chosen by them"
 "$mxtrain" infer runs/latest data/quickstart/val --top-k 2 | awk 'NR == 1 || NR % 40 == 2'
 
 cat >&2 <<'END_OF_TEXT'

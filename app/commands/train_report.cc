@@ -16,7 +16,8 @@ const char* EndName(RunEnd end) {
 }
 
 // What limits the speed, and what to change.
-std::string DescribeLimit(double wait_share, double given_share, const config::DataConfig& data) {
+std::string DescribeLimit(double wait_share, double given_share, bool images,
+                          const config::DataConfig& data) {
   const std::string waited =
                         format("training waited for data {:.0f} % of the time", 100 * wait_share),
                     given = format("got {:.0f} % of the processor time it could have used",
@@ -27,19 +28,19 @@ std::string DescribeLimit(double wait_share, double given_share, const config::D
       return format("limit: other programs on this machine (training {}; {})", given, waited);
     case SpeedLimit::kComputation:
       return format(
-          "limit: computation ({}); a smaller net or smaller images would be faster: mxtrain plan "
+          "limit: computation ({}); a smaller net{} would be faster: mxtrain plan "
           "shows the cost of each layer",
-          waited);
+          waited, images ? " or smaller images" : "");
     case SpeedLimit::kData:
     case SpeedLimit::kComputationAndData:
       break;
   }
   const bool alone = limit == SpeedLimit::kData;
-  return format(
-      "limit: {} ({}{}); {}store smaller images, or use more reader threads (data.workers)",
-      alone ? "reading data" : "computation and reading data", waited,
-      alone && given_share < kShared ? format(", and {}", given) : "",
-      data.cache == "none" ? "keep decoded images with data.cache=ram, " : "");
+  return format("limit: {} ({}{}); {}{}use more reader threads (data.workers)",
+                alone ? "reading data" : "computation and reading data", waited,
+                alone && given_share < kShared ? format(", and {}", given) : "",
+                images && data.cache == "none" ? "keep decoded images with data.cache=ram, " : "",
+                images ? "store smaller images, or " : "use a larger data.batch_size, or ");
 }
 
 // The progress of a schedule that the end of the run interrupted; "" if it reached its final
@@ -142,7 +143,8 @@ void ReportRun(const config::Config& config, const report::RunFolder& folder,
                const std::string& examples, const TrainResult& r, int64_t peak_memory,
                double given_share, console::Console& console) {
   const config::SourceConfig& val = config.data.val;
-  const char* measured = val.source.empty() && val.holdout == 0 ? "training " : "";
+  const char* measured =
+      val.source.empty() && val.holdout == 0 && val.folds == 0 ? "training " : "";
   for (const BestValue& best : r.best) {
     if (!best.value) continue;
     console.Message(LogLevel::kInfo, format("best: epoch {} by {}{} = {}", best.epoch, measured,
@@ -159,7 +161,8 @@ void ReportRun(const config::Config& config, const report::RunFolder& folder,
   console.Message(LogLevel::kInfo, format("{}peak memory of the process {}, report: {}", speed,
                                           FormatBytes(peak_memory), folder.File("report.html")));
   if (!r.is_brief)
-    console.Message(LogLevel::kInfo, DescribeLimit(r.wait_share, given_share, config.data));
+    console.Message(LogLevel::kInfo,
+                    DescribeLimit(r.wait_share, given_share, examples == "images", config.data));
   console.Message(LogLevel::kInfo, Next(config, folder, r));
 }
 

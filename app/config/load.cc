@@ -9,6 +9,7 @@
 #include "app/config/relations.h"
 #include "app/config/schema.h"
 #include "app/config/unknown_keys.h"
+#include "app/config/zoo.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/source_factory.h"
 
@@ -336,8 +337,10 @@ const char* WhyNoRunName(std::string_view name) {
   return name.size() > kLongest ? "it is longer than 200 bytes" : nullptr;
 }
 
-LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics) {
+LoadedConfig LoadConfig(const LoadRequest& given, Diagnostics* diagnostics) {
   LoadedConfig loaded;
+  LoadRequest request = given;
+  for (std::string& file : request.files) file = ShippedFile(file).value_or(file).string();
   Loader(diagnostics, &loaded).Run(LoadDocument(request, diagnostics));
   TakeFromTraining(&loaded, diagnostics);
   CheckRelations(loaded, diagnostics);

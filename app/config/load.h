@@ -30,7 +30,8 @@ struct LoadedConfig {
 };
 
 // Reads, merges and checks. Errors go to `diagnostics`; the result is meaningful only if there are
-// none. The net itself is checked by BuildNet (net.h), so that a caller can report both at once.
+// none. A file that does not exist may be one that comes with the program (ShippedFile). The net
+// itself is checked by BuildNet (net.h), so that a caller can report both at once.
 LoadedConfig LoadConfig(const LoadRequest& request, Diagnostics* diagnostics);
 
 // Marks the scalars of the net and its blocks at these places (Net::texts), so that ToYaml writes

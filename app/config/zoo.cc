@@ -18,22 +18,29 @@ namespace fs = std::filesystem;
 
 constexpr const char* kNetFolders[] = {"imagenet", "detection"};
 
-// `name`: of those, or decoders.
-fs::path Folder(const char* name) {
+// Where the program expects its configurations, seen from its own file; empty if that is not known.
+fs::path ConfigsFolder() {
   std::error_code error;
   fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) {  // no /proc: the path by which the kernel was told to start it
     const auto* started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     program = started ? fs::canonical(started, error) : fs::path();
   }
-  if (program.empty()) {
+  // From the folder of programs to that of configurations, as they are installed.
+  return program.empty() ? fs::path()
+                         : (program.parent_path() / MXTRAIN_PROGRAMS_TO_CONFIGS).lexically_normal();
+}
+
+// `name`: of those, or decoders.
+fs::path Folder(const char* name) {
+  std::error_code error;
+  const fs::path configs = ConfigsFolder();
+  if (configs.empty()) {
     Throw(ErrorKind::kFileSystem,
           "cannot find the nets that come with the program, since its own path is unknown; name "
           "the file of a net with `include`");
   }
-  // From the folder of programs to that of configurations, as they are installed.
-  const fs::path folder =
-      (program.parent_path() / MXTRAIN_PROGRAMS_TO_CONFIGS / name).lexically_normal();
+  const fs::path folder = configs / name;
   if (!fs::is_directory(folder, error)) {
     Throw(ErrorKind::kFileSystem,
           "the nets that come with the program are not in {}; install it with its configurations, "
@@ -118,6 +125,17 @@ fs::path DecoderFile(const std::string& name) {
           DidYouMean(name, names), join(names, ", "));
   }
   return folder / (name + ".yaml");
+}
+
+std::optional<fs::path> ShippedFile(const std::string& path) {
+  std::error_code none;
+  const fs::path asked = fs::path(path).lexically_normal();
+  if (asked.empty() || asked.is_absolute() || *asked.begin() != "configs" || fs::exists(path, none))
+    return std::nullopt;
+  const fs::path configs = ConfigsFolder();
+  const fs::path file = configs / asked.lexically_relative("configs");
+  if (configs.empty() || !fs::is_regular_file(file, none)) return std::nullopt;
+  return file;
 }
 
 Value NetWithoutRecipe(const Value& config) {

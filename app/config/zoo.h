@@ -4,6 +4,7 @@
 // its configurations, which are installed with it. The folders are found relative to the program's
 // own file, so that the whole tree may be moved; a build folder has a link to that of the sources.
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ std::filesystem::path NetFile(const std::string& name);
 // The configuration of what makes an answer for each pixel of the layers of such a net, by its name
 // (net.decoder): a file of the folder `decoders` beside them. Throws as NetFile.
 std::filesystem::path DecoderFile(const std::string& name);
+
+// The configuration that comes with the program, by the path that it has in the sources:
+// configs/mnist/lenet.yaml. Nothing for another path, one of a file that exists, or where there is
+// no such configuration.
+std::optional<std::filesystem::path> ShippedFile(const std::string& path);
 
 // What of a net's configuration belongs to the net itself: `net`, `blocks`, `vars`, and of `train`
 // the initial values of its parameters and the list of names of published weights. Without the

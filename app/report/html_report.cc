@@ -30,8 +30,10 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: 
 th, td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: right; } th { background: var(--soft); vertical-align: bottom; }
 td { white-space: nowrap; } td:first-child, th:first-child { text-align: left; }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(32rem, 100%), 1fr)); gap: .8rem; align-items: start; margin: .8rem 0; }
-figure { margin: 0; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: .3rem; }
+.headline { font-size: 1.2rem; } .headline strong { font-size: 1.5rem; }
+.figures { columns: 32rem; column-gap: .8rem; margin: .8rem 0; }
+summary { cursor: pointer; margin: .5rem 0; }
+figure { margin: 0 0 .8rem; break-inside: avoid; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: .3rem; }
 figure svg, figure img { display: block; max-width: 100%; height: auto; }
 )";
 
@@ -54,6 +56,22 @@ class Page {
     for (const Cells& row : rows) Row(row, "td");
     text_ += "</table>\n";
   }
+  // The result in a line, and what to do with it.
+  void Headline(const std::string& value, const std::string& rest, const Cells& commands) {
+    text_ += "<p class=\"headline\"><strong>" + EscapeXml(value) + "</strong> " + EscapeXml(rest) +
+             "</p>\n";
+    if (commands.empty()) return;
+    text_ += "<p>next:";
+    for (const std::string& command : commands)
+      text_ +=
+          (&command == commands.data() ? " <code>" : ", <code>") + EscapeXml(command) + "</code>";
+    text_ += "</p>\n";
+  }
+  // What is in between is shown when its summary is chosen.
+  void BeginFolded(const std::string& summary) {
+    text_ += "<details><summary>" + EscapeXml(summary) + "</summary>\n";
+  }
+  void EndFolded() { text_ += "</details>\n"; }
   // Figures between these two are laid out side by side where the window is wide enough.
   void BeginFigures() { text_ += "<div class=\"figures\">\n"; }
   void EndImages() { text_ += "</div>\n"; }
@@ -201,24 +219,52 @@ void AddResult(Page* page, const fs::path& file) {
   page->Table({}, rows);
 }
 
-// The last epochs and the best one.
+// The best metric, when it was reached, how the run ended, and what comes next.
+void AddHeadline(Page* page, const fs::path& file) {
+  const Json result = ReadObject(file);
+  const Json best = result.value("best", Json()), last = result.value("last", Json());
+  std::string value, rest;
+  if (best.is_object() && best.at("value").is_number()) {
+    value = format("{} {}", Words(TextOf(best.at("metric"))), TextOf(best.at("value")));
+    rest = format("in epoch {}", TextOf(best.at("epoch")));
+    if (result.contains("epochs")) rest += format(" of {}", TextOf(result.at("epochs")));
+    rest += ", the checkpoint `best`";
+  } else if (last.is_object() && !last.empty()) {
+    value = format("{} {}", Words(last.begin().key()), TextOf(last.begin().value()));
+    rest = "at the end";
+  } else {
+    return;
+  }
+  if (result.contains("end")) rest += "; " + WordsOfEnd(TextOf(result.at("end")));
+  const fs::path run = file.parent_path();
+  const std::string name = QuoteShell((run.parent_path().filename() / run.filename()).string());
+  page->Headline(value, rest,
+                 {format("mxtrain eval {}", name), format("mxtrain infer {} INPUT", name),
+                  format("mxtrain export {} model.onnx", name)});
+}
+
+// The last epochs and the best one; of more epochs all, folded.
 void AddMetrics(Page* page, const MetricsTable& table) {
   constexpr size_t kLast = 10;
   if (table.rows.empty()) return;
   page->Heading("epochs");
-  std::vector<Cells> rows;
+  std::vector<Cells> rows, all;
   const double best = table.BestEpoch();
   for (size_t i = 0; i < table.rows.size(); ++i) {
-    if (i + kLast < table.rows.size() && table.rows[i][0] != best) continue;
-    Cells& cells = rows.emplace_back();
+    Cells& cells = all.emplace_back();
     for (double value : table.rows[i])
       cells.push_back(std::isfinite(value)
                           ? value == std::round(value) ? format("{}", value) : FormatNumber(value)
                           : "");
+    if (i + kLast >= table.rows.size() || table.rows[i][0] == best) rows.push_back(cells);
   }
   Cells head;
   for (const std::string& column : table.columns) head.push_back(Words(column));
   page->Table(head, rows);
+  if (all.size() == rows.size()) return;
+  page->BeginFolded(format("all {} epochs", all.size()));
+  page->Table(head, all);
+  page->EndFolded();
 }
 
 void AddEvaluation(Page* page, const fs::path& report) {
@@ -260,6 +306,7 @@ void AddFrom(const fs::path& file, Page* page, void (*add)(Page*, const fs::path
 void WriteHtmlReport(const std::string& run_folder) {
   const fs::path run = fs::canonical(run_folder);
   Page page(run.filename().string());
+  AddFrom(run / "result.json", &page, AddHeadline);
   AddFrom(run / "result.json", &page, AddResult);
   AddCurves(&page, run / "plots");
   AddMetrics(&page, ReadMetrics(run / "metrics.csv"));

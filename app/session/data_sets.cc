@@ -21,6 +21,22 @@
 namespace mxtrain::session {
 namespace {
 
+// Where the files of a published set come from, and how to say where they are.
+std::string OriginOf(const std::string& source) {
+  std::string files;
+  if (source == "mnist")
+    files =
+        "the four files of MNIST (train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, "
+        "t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz), or of Fashion-MNIST,";
+  if (source == "cifar10" || source == "cifar100")
+    files = format("the unpacked binary version of {} (www.cs.toronto.edu/~kriz/cifar.html)",
+                   source == "cifar10" ? "CIFAR-10" : "CIFAR-100");
+  return files.empty() ? ""
+                       : files +
+                             " have to be downloaded by hand; name their folder with "
+                             "data.train.path=FOLDER data.val.path=FOLDER";
+}
+
 // Labels that are numbers with units.
 std::vector<std::string> Targets(const SessionView& session) {
   std::vector<std::string> targets;
@@ -182,12 +198,14 @@ config::Place DataSets::PlaceOfError(const config::SourceConfig& c, const std::s
 void DataSets::RequirePath(const config::SourceConfig& c) const {
   const std::string path = c.path();
   if (std::filesystem::exists(path)) return;
-  const std::string guess = config::DidYouMeanFile(path);
+  const std::string guess = config::DidYouMeanFile(path), origin = OriginOf(c.source);
   Throw(ErrorKind::kData, "{}: {} does not exist{}", session_.diagnostics.sources().Where(c.place),
         path,
-        guess.empty() ? "; paths are relative to the file that names them, on the command line to "
-                        "the working folder"
-                      : guess);
+        !guess.empty() ? guess
+        : !origin.empty()
+            ? "; " + origin
+            : "; paths are relative to the file that names them, on the command line to "
+              "the working folder");
 }
 
 // Every input of the net must have columns before a table can be read.

@@ -9,6 +9,7 @@
 
 #include "app/config/address.h"
 #include "app/config/schema.h"
+#include "app/config/zoo.h"
 #include "app/session/class_checks.h"
 #include "app/session/compute_modes.h"
 #include "app/session/device_choice.h"
@@ -58,6 +59,11 @@ config::LoadedConfig Load(const ConfigFiles& arguments, const ComputeOptions& fl
                        arguments.more_files.end());
   request.overrides = arguments.overrides;
   if (flags.seed) request.overrides.push_back(format("seed={}", *flags.seed));
+  for (const std::string& file : request.files) {
+    if (const auto shipped = config::ShippedFile(file))
+      log.Write(LogLevel::kInfo,
+                format("{}: {}, which comes with the program", file, shipped->string()));
+  }
   config::LoadedConfig loaded = config::LoadConfig(request, diagnostics);
   FollowWeights(&loaded, log);
   if (arguments.trusts_plugins) AddPlugins(flags.plugins, &loaded, diagnostics);
