@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/commands/completion_scripts.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
 #include "app/config/schema.h"
+#include "app/config/zoo.h"
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::commands {
@@ -63,6 +66,25 @@ std::vector<std::string> CommandNames(const CommandLine& line) {
   return names;
 }
 
+// The values of a flag; none if it takes others than words, or files.
+std::vector<std::string> ValuesOfFlag(const ArgumentInfo& argument) {
+  const auto is = [&argument](const char* name) {
+    return std::ranges::count(argument.names, name) > 0;
+  };
+  if (!argument.choices.empty()) return argument.choices;
+  if (is("--device")) return {"auto", "cpu", "gpu", "gpu:0", "gpu:0,1"};
+  const std::string key = is("--kvstore") ? "train.kvstore.type" : "";
+  for (const config::KeyInfo& info : config::DescribeKeys()) {
+    if (!key.empty() && info.path == key) return info.choices;
+  }
+  if (!is("--net")) return {};
+  try {
+    return config::NetNames();
+  } catch (const Error&) {  // installed without its configurations
+    return {};
+  }
+}
+
 // How a positional argument is completed.
 enum class Positional { kFiles, kKeys, kOperators, kTopics, kChoices };
 Positional KindOf(const ArgumentInfo& argument) {
@@ -101,9 +123,9 @@ std::string BashFlagValues(const CommandLine& line) {
       for (const std::string& flag : argument.names) {
         const std::string pattern =
             name == "*" ? format("*\" {}\"", flag) : format("\"{} {}\"", name, flag);
-        text += argument.choices.empty()
-                    ? format("    {}) files=1 ;;\n", pattern)
-                    : format("    {}) reply='{}' ;;\n", pattern, Joined(argument.choices));
+        const std::vector<std::string> known = ValuesOfFlag(argument);
+        text += known.empty() ? format("    {}) files=1 ;;\n", pattern)
+                              : format("    {}) reply='{}' ;;\n", pattern, Joined(known));
       }
     }
   }
@@ -149,8 +171,8 @@ std::string ZshFlagValues(const CommandLine& line) {
     for (const ArgumentInfo& argument : command->arguments) {
       if (argument.positional() || argument.takes.empty()) continue;
       for (const std::string& flag : argument.names) {
-        const std::string action =
-            argument.choices.empty() ? "_files" : "compadd -- " + Joined(argument.choices);
+        const std::vector<std::string> known = ValuesOfFlag(argument);
+        const std::string action = known.empty() ? "_files" : "compadd -- " + Joined(known);
         text += format("    ({}\\ {}) {}; return ;;\n", name, flag, action);
       }
     }
@@ -182,8 +204,8 @@ std::string FishFlag(const std::string& condition, const ArgumentInfo& argument)
   std::string text = "complete -c mxtrain" + condition;
   for (const std::string& name : argument.names)
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (!argument.takes.empty())
-    text += argument.choices.empty() ? " -rF" : " -xa " + FishQuoted(Joined(argument.choices));
+  const std::vector<std::string> known = ValuesOfFlag(argument);
+  if (!argument.takes.empty()) text += known.empty() ? " -rF" : " -xa " + FishQuoted(Joined(known));
   return text + " -d " + FishQuoted(Short(argument.help)) + "\n";
 }
 

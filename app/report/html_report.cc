@@ -267,6 +267,22 @@ void AddMetrics(Page* page, const MetricsTable& table) {
   page->EndFolded();
 }
 
+// The measures of each number that is predicted: a table for each head.
+void AddValues(Page* page, const Json& heads) {
+  for (const Json& head : heads) {
+    Cells names = {"value"};
+    std::vector<Cells> rows;
+    for (const auto& [name, measures] : head.items()) {
+      Cells& row = rows.emplace_back(Cells{name});
+      for (const auto& [measure, value] : measures.items()) {
+        if (rows.size() == 1) names.push_back(Words(measure));
+        row.push_back(TextOf(value));
+      }
+    }
+    page->Table(names, rows);
+  }
+}
+
 void AddEvaluation(Page* page, const fs::path& report) {
   const fs::path folder = report.parent_path();
   const Json result = ReadObject(report);
@@ -277,6 +293,7 @@ void AddEvaluation(Page* page, const fs::path& report) {
   for (const auto& [name, value] : result.at("metrics").items())
     rows.push_back({Words(name), TextOf(value)});
   page->Table({"metric", "value"}, rows);
+  AddValues(page, result.value("values", Json::array()));
   AddImages(page, folder);
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!IsOwnFolder(entry.path())) continue;

@@ -27,13 +27,15 @@ class OutputReport : public Report {
   std::string CsvLines(bool with_head) const override;
   void AddTo(Json* result, int worst, bool several) const override;
 
+ protected:
+  std::string Name(size_t k) const;
+
  private:
   // Adds number k of an example.
   virtual void AddNumber(size_t k, double truth, double prediction) = 0;
   // By name; the same names for all k.
   virtual std::vector<std::pair<const char*, double>> Measures(size_t k) const = 0;
 
-  std::string Name(size_t k) const;
   void WriteHeader() const;
   void WriteExample(const std::string& example, std::span<const float> truth,
                     std::span<const float> guess) const;

@@ -4,20 +4,69 @@
 #include <cmath>
 
 #include "app/report/list_item.h"
+#include "app/report/plot/chart.h"
 #include "app/tasks/output_report.h"
 #include "app/tasks/regression/value_predictor.h"
 #include "app/tasks/table_recipe.h"
 #include "app/tasks/task_list.h"
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::tasks {
 namespace {
 
+// Of a value: predicted over true, and what is left.
+plot::Drawing DrawPredictions(const std::string& name, const std::vector<plot::Point>& pairs,
+                              double rmse, double r2) {
+  plot::Chart::Series each{.name = "examples",
+                           .points = pairs,
+                           .kind = plot::Chart::Series::Kind::kPoints,
+                           .colour = plot::kBlue};
+  double least = pairs[0].x, most = pairs[0].x;
+  plot::Chart::Series residuals = each;
+  residuals.points.clear();
+  for (const plot::Point& pair : pairs) {
+    least = std::min(least, pair.x), most = std::max(most, pair.x);
+    residuals.points.push_back({pair.y, pair.y - pair.x});
+  }
+  plot::Chart chart;
+  chart.title = format("{}: predicted over true", name);
+  chart.subtitle = format("{}, rmse {:.4g}, r2 {:.4f}", Counted(pairs.size(), "example"), rmse, r2);
+  chart.x = {.label = "true"};
+  chart.y = {.label = "predicted"};
+  chart.series = {each,
+                  {.name = "exact",
+                   .points = {{least, least}, {most, most}},
+                   .colour = plot::kBlack,
+                   .dashed = true}};
+  plot::Chart rest;
+  rest.x = {.label = "predicted"};
+  rest.y = {.label = "predicted - true"};
+  residuals.name = "";
+  rest.series = {residuals};
+  return plot::Stack(plot::Draw(chart, 560, 480), plot::Draw(rest, 560, 300));
+}
+
 class RegressionReport final : public OutputReport {
  public:
   using OutputReport::OutputReport;
 
+  // Figures of the first numbers of an example.
+  void WriteFiles(const std::string& folder) const override {
+    constexpr size_t kMostFigures = 8;
+    MakeFolders(folder);
+    for (size_t k = 0; k < std::min(pairs_.size(), kMostFigures); ++k) {
+      if (pairs_[k].empty()) continue;
+      plot::Save(DrawPredictions(Name(k), pairs_[k], std::sqrt(sums_[k].squared / sums_[k].count),
+                                 sums_[k].R2()),
+                 format("{}/predictions{}", folder, k == 0 ? "" : format("_{}", k + 1)));
+    }
+  }
+
  private:
+  static constexpr size_t kMostPairs =
+      20'000;  // of more examples every second, fourth, ... is drawn
+
   // Sums over the examples.
   struct Sums {
     double count = 0, absolute = 0, squared = 0, truth = 0, truth_squared = 0;
@@ -36,6 +85,19 @@ class RegressionReport final : public OutputReport {
     sums_[k].squared += error * error;
     sums_[k].truth += truth;
     sums_[k].truth_squared += truth * truth;
+    AddPair(k, {truth, prediction});
+  }
+  void AddPair(size_t k, const plot::Point& pair) {
+    if (!std::isfinite(pair.x) || !std::isfinite(pair.y)) return;
+    if (k >= pairs_.size()) pairs_.resize(k + 1), strides_.resize(k + 1, 1);
+    std::vector<plot::Point>& pairs = pairs_[k];
+    if (static_cast<int64_t>(sums_[k].count - 1) % strides_[k] != 0) return;
+    if (pairs.size() == kMostPairs) {
+      for (size_t i = 0; i < kMostPairs / 2; ++i) pairs[i] = pairs[2 * i];
+      pairs.resize(kMostPairs / 2);
+      strides_[k] *= 2;
+    }
+    pairs.push_back(pair);
   }
   std::vector<std::pair<const char*, double>> Measures(size_t k) const override {
     const Sums& s = sums_[k];
@@ -44,6 +106,8 @@ class RegressionReport final : public OutputReport {
   }
 
   std::vector<Sums> sums_;
+  std::vector<std::vector<plot::Point>> pairs_;  // true and predicted, of each number
+  std::vector<int64_t> strides_;
 };
 
 class RegressionTask final : public Task {
