@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain lr-find CONFIG: a learning rate range test (Smith 2015, "Cyclical Learning Rates for
-// Training Neural Networks", section 3.3): the rate rises step by step until the loss diverges; the
-// rate at which the loss fell fastest is a good initial rate.
+// Training Neural Networks", section 3.3): the rate rises step by step until the loss diverges. A
+// good rate is a third of that with the lowest loss, or a sixth of that at which the loss has risen
+// again.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,21 +21,22 @@ namespace mxtrain::commands {
 namespace {
 
 struct RatePoint {
-  double rate = 0, loss = 0, smooth = 0;  // loss of one step; its moving average
+  double rate = 0, loss = 0;
 };
 
 // Keeps the loss of every step, and asks the trainer to stop once it has clearly risen.
 class RateListener final : public TrainListener {
  public:
-  explicit RateListener(std::atomic<int>* stop) : stop_(stop) {}
+  RateListener(std::atomic<int>* stop, int64_t steps)
+      : stop_(stop), kept_(1 - 1 / std::max(3.0, static_cast<double>(steps) / 25)) {}
 
   void OnStep(const StepEvent& e) override {
-    average_ = kKept * average_ + (1 - kKept) * e.recent_loss;
-    weight_ = kKept * weight_ + (1 - kKept);
-    const RatePoint point{e.lr, e.recent_loss, average_ / weight_};
-    points_.push_back(point);
-    lowest_ = std::min(lowest_, point.smooth);
-    risen_ = points_.size() > kLeast && point.smooth > kRisen * lowest_;
+    average_ = kept_ * average_ + (1 - kept_) * e.recent_loss;
+    weight_ = kept_ * weight_ + (1 - kept_);
+    const double smooth = average_ / weight_;
+    points_.push_back({e.lr, e.recent_loss});
+    lowest_ = std::min(lowest_, smooth);
+    risen_ = points_.size() > kLeast && smooth > kRisen * lowest_;
     if (risen_) *stop_ = 1;
   }
 
@@ -42,38 +44,54 @@ class RateListener final : public TrainListener {
   bool risen() const { return risen_; }
 
  private:
-  static constexpr double kKept = 0.95;  // of the moving average, in each step
-  static constexpr double kRisen = 3;    // times the lowest average: stop
-  static constexpr size_t kLeast = 10;   // steps before that counts
+  static constexpr double kRisen = 3;   // times the lowest average: stop
+  static constexpr size_t kLeast = 10;  // steps before that counts
   std::atomic<int>* stop_;
+  const double kept_;  // of the moving average, in each step
   std::vector<RatePoint> points_;
   double average_ = 0, weight_ = 0, lowest_ = HUGE_VAL;
   bool risen_ = false;
 };
 
-// The rate at which the loss falls fastest over the logarithm of the rate: the least-squares slope
-// of the losses around each point, up to where their mean is lowest. Nothing if the loss never
-// falls, or after too few steps.
-std::optional<double> SteepestDescent(const std::vector<RatePoint>& points) {
-  const auto count = static_cast<int64_t>(points.size()), around = std::max<int64_t>(count / 8, 3);
-  double least = HUGE_VAL, steepest = 0;
-  std::optional<double> rate, rate_so_far;
-  for (int64_t i = around; i < count - around; ++i) {
-    double sum = 0, slope = 0;
-    for (int64_t j = -around; j <= around; ++j) {
-      const double loss = points[static_cast<size_t>(i + j)].loss;
-      sum += loss;
-      slope += static_cast<double>(j) * loss;
+// What the curve shows.
+struct RateCurve {
+  std::vector<double> smooth;  // of the losses: means over the steps around each, which weigh less
+                               // with their distance
+  std::optional<double> suggestion, diverges;  // rates; nothing: the curve shows none
+};
+
+RateCurve ReadCurve(const std::vector<RatePoint>& points) {
+  constexpr double kNoise = 0.02;      // of the loss at the beginning: less is no descent
+  constexpr double kRisenAgain = 0.5;  // of the descent
+  // Of the rate with the lowest loss, and of that at which it diverges. Compared with grids of
+  // whole runs: the guide's page on experiments has the figures.
+  constexpr double kBelowLowest = 3, kBelowDivergence = 6;
+  RateCurve curve;
+  const auto count = static_cast<int64_t>(points.size()), around = std::max<int64_t>(count / 20, 2);
+  for (int64_t i = 0; i < count; ++i) {
+    double sum = 0, weights = 0;
+    for (int64_t j = std::max<int64_t>(i - around, 0); j <= std::min(i + around, count - 1); ++j) {
+      const double weight = static_cast<double>(around + 1 - std::abs(i - j));
+      sum += weight * points[static_cast<size_t>(j)].loss;
+      weights += weight;
     }
-    if (slope < steepest) {
-      steepest = slope;
-      rate_so_far = points[static_cast<size_t>(i)].rate;
-    }
-    if (sum >= least) continue;
-    least = sum;
-    rate = rate_so_far;
+    curve.smooth.push_back(sum / weights);
   }
-  return rate;
+  if (count < 2 * around + 1) return curve;
+  const auto lowest = std::ranges::min_element(curve.smooth);
+  const double first = *std::max_element(curve.smooth.begin(), lowest + 1), depth = first - *lowest;
+  if (depth <= kNoise * std::abs(first)) return curve;
+  const auto rate_at = [&](auto place) {
+    return points[static_cast<size_t>(place - curve.smooth.begin())].rate;
+  };
+  const auto risen = std::find_if(lowest, curve.smooth.end(), [&](double loss) {
+    return loss > *lowest + kRisenAgain * depth;
+  });
+  if (risen != curve.smooth.end()) curve.diverges = rate_at(risen);
+  curve.suggestion = rate_at(lowest) / kBelowLowest;
+  if (curve.diverges)
+    curve.suggestion = std::min(*curve.suggestion, *curve.diverges / kBelowDivergence);
+  return curve;
 }
 
 class LrFind final : public Command {
@@ -118,17 +136,19 @@ class LrFind final : public Command {
     TrainOptions options = RisingRate(session.MakeTrainOptions());
     session.MeasureAllLayers(&options);
     Trainer trainer(session.runtime(), options, *train, nullptr);
-    RateListener listener(&StopFlag());
-    const bool diverged = Train(&trainer, &listener) || listener.risen();
+    RateListener listener(&StopFlag(), steps_);
+    const bool ended = Train(&trainer, &listener) || listener.risen();
     if (StopSignal() != 0) return 128 + StopSignal();
     const std::vector<RatePoint>& points = listener.points();
     if (points.empty())
       Throw(ErrorKind::kDiverged,
             "the loss is not finite from the first step on; check the data and the initializer");
-    const std::optional<double> steepest = SteepestDescent(points);
-    WriteFiles(session.config().name, points, steepest);
-    CheckCurve(points, steepest.has_value(), diverged, console);
-    const double suggestion = *steepest;
+    RateCurve curve = ReadCurve(points);
+    if (ended && !curve.diverges) curve.diverges = points.back().rate;
+    const bool diverged = curve.diverges.has_value();
+    WriteFiles(session.config().name, points, curve);
+    CheckCurve(points, curve, ended, console);
+    const double suggestion = *curve.suggestion;
     if (flags.json) {
       std::cout << report::JsonText({{"suggestion", suggestion},
                                      {"steps", points.size()},
@@ -139,11 +159,10 @@ class LrFind final : public Command {
       std::cout << format("{}\n", report::FormatNumber(suggestion));
     }
     const std::string end =
-        diverged ? format(", and diverges at {}", report::FormatNumber(points.back().rate)) : "";
-    console.Message(
-        LogLevel::kInfo,
-        format("suggested initial rate: {}, where the loss falls fastest{}; curve: {}/lr_find.svg",
-               report::FormatNumber(suggestion), end, out_));
+        diverged ? format("; the loss has risen again at {}", report::FormatNumber(*curve.diverges))
+                 : "";
+    console.Message(LogLevel::kInfo, format("suggested initial rate: {}{}; curve: {}/lr_find.svg",
+                                            report::FormatNumber(suggestion), end, out_));
     return 0;
   }
 
@@ -184,24 +203,24 @@ class LrFind final : public Command {
 
   // Reports what the curve does not show, and what to do about it. Throws kCheckFailed if no rate
   // can be suggested.
-  void CheckCurve(const std::vector<RatePoint>& points, bool falls, bool diverged,
+  void CheckCurve(const std::vector<RatePoint>& points, const RateCurve& curve, bool ended,
                   console::Console& console) const {
     const std::string first = report::FormatNumber(points.front().rate),
                       last = report::FormatNumber(points.back().rate);
-    if (diverged && static_cast<int64_t>(points.size()) < steps_ / 5) {
+    if (ended && static_cast<int64_t>(points.size()) < steps_ / 5) {
       Throw(ErrorKind::kCheckFailed,
             "the loss diverges after {} steps, at a rate of {}, too early for a suggestion (see "
             "{}/lr_find.svg); start lower, with --from {}",
             points.size(), last, out_, report::FormatNumber(from_ / 1000));
     }
-    if (!falls) {
+    if (!curve.suggestion) {
       Throw(ErrorKind::kCheckFailed,
             "the loss does not decrease at any rate from {} to {} (see {}/lr_find.svg); {}", first,
             last, out_,
-            diverged ? format("start lower, with --from {}", report::FormatNumber(from_ / 1000))
-                     : "check the data and the initializer, or use more --steps");
+            ended ? format("start lower, with --from {}", report::FormatNumber(from_ / 1000))
+                  : "check the data and the initializer, or use more --steps");
     }
-    if (diverged) return;
+    if (curve.diverges) return;
     console.Message(LogLevel::kWarning,
                     format("the loss did not diverge up to a rate of {}, so a higher rate may be "
                            "better; extend the test with --to {}",
@@ -209,16 +228,16 @@ class LrFind final : public Command {
   }
 
   void WriteFiles(const std::string& name, const std::vector<RatePoint>& points,
-                  std::optional<double> suggestion) {
+                  const RateCurve& curve) {
     if (out_.empty()) out_ = "runs/" + name + "-lr-find";
     MakeFolders(out_);
     std::string table = "step,lr,loss,smooth_loss\n";
     plot::Chart::Series each{.name = "loss of a step", .points = {}, .colour = plot::kSky};
-    plot::Chart::Series smooth{.name = "moving average", .points = {}, .colour = plot::kBlue};
+    plot::Chart::Series smooth{.name = "smoothed", .points = {}, .colour = plot::kBlue};
     for (size_t i = 0; i < points.size(); ++i) {
-      table += format("{},{},{},{}\n", i + 1, points[i].rate, points[i].loss, points[i].smooth);
+      table += format("{},{},{},{}\n", i + 1, points[i].rate, points[i].loss, curve.smooth[i]);
       each.points.push_back({points[i].rate, points[i].loss});
-      smooth.points.push_back({points[i].rate, points[i].smooth});
+      smooth.points.push_back({points[i].rate, curve.smooth[i]});
     }
     WriteFileAtomically(TableFile(), table);
     plot::Chart chart;
@@ -226,8 +245,10 @@ class LrFind final : public Command {
     chart.x = {.label = "learning rate", .log = true};
     chart.y = {.label = "loss of the batch", .log = true};
     chart.series = {each, smooth};
-    if (suggestion)
-      chart.marks = {{*suggestion, "suggestion " + report::FormatNumber(*suggestion)}};
+    if (curve.suggestion) {
+      chart.marks.push_back(
+          {*curve.suggestion, "suggestion " + report::FormatNumber(*curve.suggestion)});
+    }
     plot::Save(plot::Draw(chart), CurvesFile());
   }
   std::string TableFile() const { return out_ + "/lr_find.csv"; }

@@ -90,7 +90,8 @@ std::string WriteTemperatures(const std::string& checkpoint, const Temperatures&
 Symbol WithTemperatures(const OperatorRegistry& operators, const Symbol& net,
                         const Temperatures& temperatures) {
   Symbol scaled = net;
-  for (const LossReport::Head& head : LossReport(net).heads()) {
+  const LossReport losses(net);
+  for (const LossReport::Head& head : losses.heads()) {
     const auto own = temperatures.find(head.name);
     if (own != temperatures.end() && head.kind == LossReport::Head::Kind::kSoftmax)
       scaled = WithTemperature(operators, scaled, head.output, own->second);
