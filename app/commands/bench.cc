@@ -144,8 +144,9 @@ class Bench final : public Command {
                           Quantile(replays_, 0.5));
     if (real > 0) {
       std::cout << format(
-          "  data alone:     {0} {2}/s\n  real data:      {1} {2}/s ({3:.2f} of synthetic, "
-          "{4:.2f} of data and net in turn)\n",
+          "  data alone:     {0} {2}/s\n  real data:      {1} {2}/s ({3:.2f} of synthetic data's; "
+          "{4:.2f} "
+          "times what reading and\n                  computing would give one after the other)\n",
           report::FormatNumber(data), report::FormatNumber(real), examples, real / made,
           real / in_turn);
     }

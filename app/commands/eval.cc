@@ -6,6 +6,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <span>
 
 #include "app/commands/command_list.h"
@@ -69,7 +70,8 @@ class Eval final : public Command {
         .Option(
             "--predictions", &predictions_,
             "write the prediction for each example: file, true class, predicted class, score; as "
-            "CSV, or, into FILE.jsonl, as JSON lines")
+            "CSV, or, into FILE.jsonl, as JSON lines. Heads of other kinds get files of their own: "
+            "FILE-HEAD.csv")
         .Takes("FILE");
     arguments.Flag("--calibrate", &calibrate_,
                    "fit a temperature to each head of classes, so that scores say how often they "
@@ -160,9 +162,8 @@ class Eval final : public Command {
     for (const auto& [task, report] : reports) report->KeepImages(worst_, reader);
     if (calibrate_) RequireScores(reports);
     TellChosen(model, console);
-    std::optional<report::ResultFile> predictions;
-    if (!predictions_.empty())
-      OpenPredictions(&predictions.emplace(predictions_), reports, console);
+    std::vector<std::unique_ptr<report::ResultFile>> predictions;
+    if (!predictions_.empty()) predictions = OpenPredictions(reports, console);
     const LossReport losses(model.symbol);
     inference::FiniteCheck check;
     CatchSignals();
@@ -178,7 +179,7 @@ class Eval final : public Command {
         [] { return StopFlag() == 1; });
     if (StopFlag() == 1) return 128 + StopSignal();
 
-    if (predictions) predictions->Finish();
+    for (const auto& file : predictions) file->Finish();
     Reports filled;
     for (const HeadReport& one : reports) {
       one.report->Finish();
@@ -381,27 +382,37 @@ class Eval final : public Command {
                : report::EachFormat::kCsv;
   }
 
-  // One table: of the first task, of all its heads if they share the form of their lines.
-  void OpenPredictions(report::ResultFile* predictions, const Reports& reports,
-                       console::Console& console) const {
-    if (reports.empty()) return;
-    Reports own = OfTask(reports, reports.front().task);
-    const bool shared = own.front().report->SharesLines();
-    if (!shared) own.resize(1);
-    for (const auto& [task, report] : own)
-      report->WriteEach(
-          {predictions, EachFormatOf(), own.size() > 1, report == own.front().report});
-    std::vector<std::string> others;
-    for (const HeadReport& one : reports) {
-      const bool written = std::ranges::any_of(
-          own, [&one](const HeadReport& other) { return other.report == one.report; });
-      if (!written) others.push_back(one.report->head().name);
+  // A table of the first task, of all its heads if they share the form of their lines; each other
+  // head, or task whose heads do, has a file of its own, PATH-HEAD.csv.
+  std::vector<std::unique_ptr<report::ResultFile>> OpenPredictions(
+      const Reports& reports, console::Console& console) const {
+    std::vector<std::unique_ptr<report::ResultFile>> files;
+    std::vector<std::string> names;
+    for (Reports left = reports; !left.empty();) {
+      Reports own = OfTask(left, left.front().task);
+      if (!own.front().report->SharesLines()) own.resize(1);
+      const fs::path whole(predictions_);
+      const std::string head = own.front().report->head().name;
+      names.push_back(files.empty()
+                          ? predictions_
+                          : (whole.parent_path() / format("{}-{}{}", whole.stem().string(),
+                                                          inference::FileName(head),
+                                                          whole.extension().string()))
+                                .string());
+      files.push_back(std::make_unique<report::ResultFile>(names.back()));
+      for (const auto& [task, report] : own)
+        report->WriteEach(
+            {files.back().get(), EachFormatOf(), own.size() > 1, report == own.front().report});
+      std::erase_if(left, [&own](const HeadReport& one) {
+        return std::ranges::any_of(
+            own, [&one](const HeadReport& other) { return other.report == one.report; });
+      });
     }
-    if (!others.empty())
+    if (files.size() > 1)
       console.Message(LogLevel::kInfo,
-                      format("{} has no predictions of {}, whose lines have another form; `mxtrain "
-                             "infer` writes all",
-                             predictions_, join(others, ", ")));
+                      format("the lines of the heads have different forms: predictions in {}",
+                             join(names, ", ")));
+    return files;
   }
 
   std::shared_ptr<const io::Source> Open(const CommonFlags& flags, const Model& model,

@@ -80,8 +80,10 @@ class Plot {
 
   plot::Drawing Draw(const std::string& title) {
     drawing_.AddText({kLeft, 26}, title, {.size = 17});
-    drawing_.AddText({kLeft, 46}, format("arena {}, lower bound {}", FormatBytes(plan_.arena_bytes),
-                                         FormatBytes(plan_.lower_bound)));
+    drawing_.AddText({kLeft, 46},
+                     format("arena, the memory of activations and workspaces: {}; lower bound, the "
+                            "most in use at once: {}",
+                            FormatBytes(plan_.arena_bytes), FormatBytes(plan_.lower_bound)));
     const std::vector<Box> boxes = Boxes(graph_, plan_);
     Legend(boxes);
     Axes();

@@ -149,7 +149,8 @@ void ConsoleListener::OnStart(const RunStart& s) {
              FormatBytes(s.optimizer_bytes),
              s.average_bytes > 0 ? format(" averages {},", FormatBytes(s.average_bytes)) : "",
              FormatBytes(s.arena_bytes)));
-  say(format("gradient scale: {} ({})", report::FormatNumber(s.rescale_grad), s.rescale_reason));
+  say(format("gradient scale: {} (factor of the gradients in an update: {})",
+             report::FormatNumber(s.rescale_grad), s.rescale_reason));
   if (s.first_step > 0) say(format("resuming after step {}", s.first_step));
   trained_ = s.train_examples;
   epoch_lines_.emplace(s.train_examples, s.val_examples);

@@ -240,7 +240,7 @@ expect 0 infer sizes photos --probabilities large.npy
 "$helper" crop photos small 0 0 8 0
 expect 0 eval sizes small
 expect 0 bench photos.yaml "$pooled" "$larger" --infer --seconds 0.05 --rounds 1
-prints "of data and net in turn)"
+prints "computing would give one after the other)"
 expect 3 train photos.yaml "$larger" --out refused
 says "the data has shape [3, 12, 12] for input 'data', but the net declares [3, 8, 8]"
 

@@ -146,7 +146,7 @@ holds "runs hides those of a sweep in CSV" grep -q '^search/0001,finished,' stdo
 write_deep
 expect 0 lr-find deep.yaml --steps 60 --out rates --json
 says "suggested initial rate: "
-says ", where the loss falls fastest, and diverges at "
+says "; the loss has risen again at "
 prints '"diverged":true'
 holds "the suggestion is a rate at which the loss rises" awk -F, -v rate="$(sed 's/.*"suggestion":\([^,]*\).*/\1/' stdout)" '
     NR == 2 { first = $2 } NR > 1 { last = $2 } END { exit !(rate > first && rate < last / 3) }' rates/lr_find.csv

@@ -48,7 +48,7 @@ expect 0 infer pay pay.csv --format csv
 cp stdout predicted.csv
 sed 's/pilot/astronaut/' pay.csv >new.csv
 expect 0 infer pay new.csv --format csv
-says "new.csv: 48 cells of column 'job' hold words that the training data does not, which are read as unknown (first: line 4, 'astronaut')"
+says "new.csv: 48 cells of column 'job' hold words that the training data does not, read as unknown (first: line 4, 'astronaut')"
 holds "a row without a new word is predicted otherwise" test "$(sed -n 2p stdout)" = "$(sed -n 2p predicted.csv)"
 sed '9s/,[0-9]*,\([^,]*\)$/,7,\1/' pay.csv >beyond.csv
 expect 4 infer pay beyond.csv

@@ -134,6 +134,13 @@ holds "one head has the name of all" test ! -e scores.npy
 expect 0 eval things things.csv --json
 prints '"round"'
 prints '"blue"'
+# predictions of every head: those of one form share a file
+expect 0 eval things things.csv --predictions of_things.csv
+says "the lines of the heads have different forms: predictions in of_things.csv, of_things-weight.csv"
+holds "the head of the classes" test "$(head -1 of_things.csv)" = head,file,true,predicted,score
+holds "a line for each of two heads" test "$(grep -c '^colour,' of_things.csv) $(grep -c '^shape,' of_things.csv)" = "60 60"
+holds "the head of the numbers" test "$(head -1 of_things-weight.csv)" = file,true_weight,predicted_weight
+holds "a line for each number" test "$(wc -l <of_things-weight.csv)" -eq 61
 expect 3 train things.yaml data.train.columns.weight_label=shape
 says "the column of 'weight_label' contains words (long, round, square), but its loss takes numbers"
 

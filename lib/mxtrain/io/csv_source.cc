@@ -340,10 +340,10 @@ class CsvSource final : public Source {
     }
     if (!given || unknown == 0) return;
     warnings_.push_back(
-        format("{}: {} of {} hold words that the training data does not, which are read as unknown "
+        format("{}: {} of {} hold{} words that the training data does not, read as unknown "
                "(first: line {}, '{}')",
                sheet_.file, Counted(unknown, "cell"), sheet_.ColumnName(field->columns[k]),
-               sheet_.lines[first], Shortened(codes.cells[first])));
+               unknown == 1 ? "s" : "", sheet_.lines[first], Shortened(codes.cells[first])));
   }
 
   void ReadCodes(size_t k, CsvField* field) {

@@ -258,6 +258,51 @@ TEST_CASE("csv: large numbers are standardized before they are rounded") {
   CHECK(MeasureColumns(*OpenTable(dir, text, half), {"x"})[0].std[0] < spread * 1.5);
 }
 
+TEST_CASE("csv: words of columns of codes are numbered, and kept for other tables") {
+  const TempDir dir;
+  const Kwargs codes = {{"data_fields", "(x=size, x=town, x=level)"},
+                        {"label_fields", "(y=y)"},
+                        {"field_codes", "(x=0, x=4, x=3)"}};
+  const auto source =
+      OpenTable(dir, "size,town,level,y\n5,b,2,1\n6,a,0,2\n7,,1,3\n8,b,2,4\n", codes);
+  CHECK(RowsOf(*source) == TableRows{{5, 2, 2, 1}, {6, 1, 0, 2}, {7, 0, 1, 3}, {8, 2, 2, 4}});
+  REQUIRE(source->found().size() == 1);
+  CHECK(source->found()[0] == Kwargs::value_type{"field_words", "(x=1=a, x=1=b)"});
+  // Another table, with the words of this one.
+  Kwargs again = codes;
+  again.push_back(source->found()[0]);
+  const auto other = OpenTable(dir, "size,town,level,y\n5,c,2,1\n6,b,0,2\n", again);
+  CHECK(RowsOf(*other) == TableRows{{5, 0, 2, 1}, {6, 2, 0, 2}});
+  REQUIRE(other->warnings().size() == 1);
+  CheckHas(other->warnings()[0], "1 cell of column 'town' holds words");
+  // What is no code, and too many words.
+  for (const char* level : {"3", "-1", "0.5"})
+    CheckHas(
+        WhyNoTable(dir, format("size,town,level,y\n5,a,{},1\n", level), codes),
+        format("t.csv:2: column 'level': {} is no code of the layer that reads it, which has 3 "
+               "rows",
+               level));
+  CheckHas(WhyNoTable(dir, "size,town,level,y\n1,a,0,1\n1,b,0,1\n1,c,0,1\n1,d,0,1\n", codes),
+           "holds 4 different words; with 0, for a word that is unknown or missing, the layer that "
+           "reads them needs 5 rows, and has 4");
+  CheckHas(WhyNoTable(dir, "size,town,level,y\n1,a,,1\n", codes), "column 'level'");
+}
+
+TEST_CASE("csv: a column with a deviation of 0 is not standardized") {
+  const TempDir dir;
+  Kwargs some = {{"data_fields", "(x=a, x=b)"},
+                 {"label_fields", "(y=y)"},
+                 {"field_means", "(x=10, x=3)"},
+                 {"field_stds", "(x=2, x=0)"},
+                 {"missing", "mean"}};
+  const auto source = OpenTable(dir, "a,b,y\n12,5,1\n8,,2\n", some);
+  CHECK(RowsOf(*source) == TableRows{{1, 5, 1}, {-1, 3, 2}});
+  REQUIRE(source->data_fields()[0].units);
+  std::vector<float> restored = {1, 5};
+  source->data_fields()[0].units->Restore(&restored);
+  CHECK(restored == std::vector<float>{12, 5});
+}
+
 // The bits of tables that float32 holds are those of earlier versions.
 TEST_CASE("csv: numbers that float32 tells apart are measured and standardized by float32") {
   const TempDir dir;
