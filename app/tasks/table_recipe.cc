@@ -103,13 +103,8 @@ TablePlan PlanTable(const std::vector<io::TableColumn>& columns, const io::Table
 
 class TableRecipe final : public Recipe {
  public:
-  TableRecipe(std::string path, std::string name, const io::TableColumn& target, TablePlan plan,
-              bool classes)
-      : path_(std::move(path)),
-        name_(std::move(name)),
-        target_(target),
-        plan_(std::move(plan)),
-        classes_(classes) {
+  TableRecipe(std::string path, const io::TableColumn& target, TablePlan plan, bool classes)
+      : path_(std::move(path)), target_(target), plan_(std::move(plan)), classes_(classes) {
     std::set<std::string> used = {"numbers", "row", "start"};
     for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
     head_ = LayerName(target_.name, &used);
@@ -127,8 +122,8 @@ class TableRecipe final : public Recipe {
   std::string Text() const override {
     std::string text = format(
         "# {} of a table: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain train {}\n#   mxtrain infer runs/latest new.csv\n\nname: {}\nseed: 1\n\n",
-        classes_ ? "Classes of the rows" : "A number for each row", choice_.file, QuoteYaml(name_));
+        "#   mxtrain train {}\n#   mxtrain infer runs/latest new.csv\n\nseed: 1\n\n",
+        classes_ ? "Classes of the rows" : "A number for each row", choice_.file);
     text += TextLine("vars: {width: 128}", "of the layers");
     text += R"(
 blocks:
@@ -230,7 +225,7 @@ blocks:
         epochs_, classes_ ? "accuracy, cross_entropy" : "rmse, mae, r2");
   }
 
-  const std::string path_, name_;
+  const std::string path_;
   const io::TableColumn target_;
   const TablePlan plan_;
   const bool classes_;
@@ -283,8 +278,7 @@ std::unique_ptr<Recipe> RecognizeTable(const RecipeRequest& request, TableTarget
   if (plan.numbers.empty() && plan.categories.empty())
     Throw(ErrorKind::kData, "{}: no column is left to learn '{}' from: {}", request.folder,
           target.name, FirstOf(plan.skipped, 8));
-  return std::make_unique<TableRecipe>(PathInFile(request.root, request.output),
-                                       fs::path(request.root).stem().string(), target,
+  return std::make_unique<TableRecipe>(PathInFile(request.root, request.output), target,
                                        std::move(plan), classes);
 }
 
