@@ -15,7 +15,6 @@ std::unique_ptr<Recipe> RecognizeAnnotatedMasks(const RecipeRequest& request) {
   if (!parts) return nullptr;
   const io::Source& train = *parts->train.source;
   MaskData data;
-  data.name = std::filesystem::path(request.root).filename().string();
   data.classes = train.class_names();
   data.form = format(" ({})", parts->train.kind);
   data.size = MedianSize(train);
