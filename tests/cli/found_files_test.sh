@@ -158,4 +158,19 @@ expect 0 eval scans_run "$folder"
 expect 0 infer scans_run "$folder"
 ln -s "$folder" plain
 expect 0 init plain
+
+# --- configurations that come with the program are found by their paths in the sources; a file of that name goes first
+expect 0 plan configs/mnist/lenet.yaml
+says "configs/mnist/lenet.yaml: "
+says "/mnist/lenet.yaml, which comes with the program"
+prints "431080 parameters"
+expect 4 train configs/mnist/lenet.yaml data.train.path=digits data.val.path=digits
+says "digits does not exist; the four files of MNIST (train-images-idx3-ubyte.gz, "
+says "name their folder with data.train.path=FOLDER data.val.path=FOLDER"
+expect 3 plan configs/mnist/lennet.yaml
+mkdir -p configs/mnist
+write_points
+cp points.yaml configs/mnist/lenet.yaml
+expect 0 plan configs/mnist/lenet.yaml data.train.path=points.csv
+prints "8 parameters"
 finish

@@ -74,11 +74,21 @@ expect 0 help net
 prints "net.layers ("
 expect 0 help repeat --json
 prints '"topic":"repeat"'
-for page in photos fine-tuning report; do
+for page in photos fine-tuning report calibration resume progress gpu; do
   expect 0 help $page
   prints "$page: "
   holds "a line of $page is too long" test "$(awk '{ print length }' stdout | sort -n | tail -1)" -le 120
 done
+for word in temperature cuda continue; do expect 0 help $word; done
+# each choice has a sentence of its own, and what all take is said once
+expect 0 help train.lr_schedule
+prints "  cosine: half a cosine from the base rate"
+prints "  each of them takes, too:"
+holds "a parameter of all schedules is said more than once" test "$(grep -c 'warmup_from (' stdout)" -eq 1
+expect 0 help cosine
+prints "warmup_from ("
+expect 0 help train.optimizer
+prints "  adamw: adam with weight decay apart from the gradient"
 expect 0 help fine_tuning
 prints "mxtrain init photos --net efficientnet_lite0 --weights"
 expect 2 help repeet
