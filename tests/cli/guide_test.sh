@@ -4,7 +4,7 @@
 # here is listed below, with the reason; a line that is in no page any more must leave the list.
 . "$(dirname "$0")/common.sh"
 
-# REASON|LINE
+# REASON|LINE, or REASON|PAGE: LINE for one page alone
 listed=$(cat <<'END'
 published weights (fine_tuning_test.sh, pretrained_test.sh)|mxtrain init photos --net efficientnet_lite0 --weights FILE --output tuned.yaml
 published weights|mxtrain train tuned.yaml
@@ -52,10 +52,24 @@ images as labels (image_labels_test.sh)|mxtrain infer runs/mnist-denoise photos 
 masks (masks_test.sh)|mxtrain init streets --net efficientnet_lite0 --weights efficientnet_lite0.pth
 masks (masks_test.sh)|mxtrain check streets.yaml
 masks (masks_test.sh)|mxtrain train streets.yaml
-masks (masks_test.sh)|mxtrain train configs/segmentation/lraspp_mobilenet_v3_large.yaml train.weights.file=lraspp_mobilenet_v3_large.pth vars.classes=5 data.train.path=... data.train.targets=... data.val.path=... data.val.targets=...
+masks (masks_test.sh)|mxtrain train configs/segmentation/lraspp_mobilenet_v3_large.yaml train.weights.file=lraspp_mobilenet_v3_large.pth vars.classes=5 'data.train.mask_classes=[background, road, sky, tree, car]' data.train.path=... data.train.targets=... data.val.path=... data.val.targets=...
 masks (masks_test.sh)|mxtrain train CONFIG vars.auxiliary=false train.weights=runs/latest train.epochs=0
 masks (masks_test.sh)|mxtrain eval runs/streets
 masks (masks_test.sh)|mxtrain infer runs/streets photos --images masks
+masks (masks_test.sh)|mxtrain infer runs/streets photos --annotate painted
+published weights (gpt2_test.sh)|mxtrain train configs/text/gpt2_124m.yaml train.weights.file=model.safetensors vars.length=256 data.train.path=plays.txt data.val.path=plays.txt data.train.tokenizer_file=tokenizer.json
+published weights (gpt2_test.sh)|mxtrain generate runs/latest --prompt "ROMEO:" --top-k 50 --temperature 0.8
+published weights (gpt2_test.sh)|mxtrain export runs/latest tuned/model.safetensors
+published weights (llama_test.sh)|mxtrain train configs/text/smollm2_135m.yaml train.weights.file=model.safetensors vars.length=256 data.train.path=plays.txt data.val.path=plays.txt data.train.tokenizer_file=tokenizer.json
+published weights (llama_test.sh)|mxtrain generate runs/latest --prompt "ROMEO:" --top-k 50
+published weights (llama_test.sh)|mxtrain export runs/latest net.gguf --type float16
+published weights (bert_test.sh)|mxtrain train configs/text/minilm_l6.yaml train.weights.file=model.safetensors data.train.path=questions.tsv data.val.path=validation.tsv data.train.tokenizer_file=tokenizer.json
+minutes (text_lines_test.sh)|mxtrain synth data/lines --task text_lines
+minutes (text_lines_test.sh)|mxtrain init data/lines
+minutes (text_lines_test.sh)|mxtrain check lines.yaml
+minutes (text_lines_test.sh)|mxtrain train lines.yaml
+minutes (text_lines_test.sh)|text_lines: mxtrain eval runs/latest
+minutes (text_lines_test.sh)|mxtrain infer runs/latest FOLDER --format csv
 END
 )
 used=$work/used
@@ -85,7 +99,7 @@ PATH=$work/bin:$PATH
 # commands FILE: those in blocks of the page, joined where they continue, without comments.
 commands() {
   awk '/^```/ { inside = !inside; plain = ($0 == "```"); next }
-    (inside && plain) || /^    (mxtrain|ls|cat) / { sub(/^ +/, ""); print }' "$1" | joined
+    (inside && plain) || /^    (mxtrain|ls|cat) / || continues { sub(/^ +/, ""); continues = /\\$/; print }' "$1" | joined
 }
 joined() {
   sed -E 's/ +# .*//' | awk '{ line = line $0 }
@@ -110,8 +124,8 @@ page() { # NAME COMMAND...: what the command lists, in a folder of its own
   pushd page >/dev/null || exit 1
   ! type "before_$1" >/dev/null 2>&1 || "before_$1"
   while IFS= read -r line; do
-    if grep -qxF -- "$line" <(cut -d'|' -f2- <<<"$listed"); then
-      echo "$line" >>"$used"
+    if grep -xF -e "$line" -e "$1: $line" <(cut -d'|' -f2- <<<"$listed") >>"$used"; then
+      continue
     else
       run "$1" "$line"
     fi
@@ -143,6 +157,23 @@ after_runs() {
   holds "there is no run of that name" test -e runs/photos-0001
   holds "the second night began a run of its own" test ! -e runs/photos-0002
 }
+write_texts() {
+  for i in $(seq 4000); do echo "To be, or not to be, $i times"; done >plays.txt
+  { printf 'label\ttext\n'; for i in $(seq 60); do printf 'class%d\twhat is number %d\n' $((i % 3)) "$i"; done; } >questions.tsv
+  printf 'what is number 3\nwhat is it\n' >new_questions.txt
+  mkdir corpus
+  for text in "$source_dir"/lib/docs/*.md; do cp "$text" "corpus/$(basename "$text" .md).txt"; done
+  cp "$source_dir/README.md" more.txt
+  cp more.txt other.txt
+}
+write_houses() {
+  { echo id,area,rooms,town,price; for i in $(seq 60); do echo "h$i,$((50 + i * 7 % 90)),$((1 + i % 5)),town$((i % 4)),$((100 + i * 7 % 90 + 10 * (i % 5)))"; done; } >houses.csv
+  cut -d, -f1-4 houses.csv | head -6 >new.csv
+}
+before_text() { write_texts; }
+before_text_classes() { write_texts; }
+before_tables() { write_houses; }
+before_help_init() { write_houses; }
 before_speed() { cp small.yaml photos.yaml; }
 
 # The examples of the help, which may be alternatives: between_COMMAND makes room for the next one.
@@ -155,7 +186,10 @@ before_help_check() {
   cp -r "$fixtures/photos/train" photos
   sed 's,photos/train,photos,; s,photos/val,more_photos,' small.yaml >config.yaml
 }
-before_help_train() { with_config; }
+before_help_train() {
+  with_config
+  mxtrain train config.yaml -q # what --extend continues
+}
 before_help_eval() {
   small_run
   cp runs/latest/checkpoints/best model.ckpt
@@ -172,9 +206,7 @@ before_help_import() { before_onnx; }
 before_help_plan() { with_config; }
 before_help_bench() { with_config; }
 before_help_lr_find() { with_config; }
-before_help_sweep() {
-  with_config
-}
+before_help_sweep() { with_config; }
 before_help_runs() {
   with_config
   mxtrain sweep config.yaml 'train.optimizer.lr=[0.1]' --out runs/lenet-sweep -q >/dev/null
@@ -184,11 +216,7 @@ before_help_diff() {
 }
 before_help_verify_resume() { sed 's/epochs: 1/epochs: 20/' small.yaml >config.yaml; }
 between_synth() { rm -rf data; }
-before_help_tokenize() {
-  mkdir corpus
-  for text in "$source_dir"/lib/docs/*.md; do cp "$text" "corpus/$(basename "$text" .md).txt"; done
-  cp "$source_dir/README.md" more.txt
-}
+before_help_tokenize() { write_texts; }
 before_help_completion() {
   export HOME=$PWD
   mkdir -p .zfunc .config/fish/completions
