@@ -16,6 +16,7 @@ holds "the recipe does not name the part" grep -qF 'folder: "set/val"' set.yaml
 expect 0 check set.yaml
 prints "16 training examples, 8 for validation"
 holds "something was unpacked" test ! -e train
+rm set.yaml
 expect 0 init set.tar.gz
 holds "the name of the configuration" test -s set.yaml -a ! -e set.tar.yaml
 expect 0 init val.tar
