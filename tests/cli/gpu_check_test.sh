@@ -44,7 +44,7 @@ if [[ \$1 == devices ]]; then
   exit
 fi
 if [[ "\$*" == *amp=* ]]; then  # which the CPU may not know
-  echo "epoch 8  train: loss 0.4100  (10 images/s, 0:01)  loss scale 1024, 2 steps skipped"
+  echo "epoch 8/8  train: loss 0.410  0:01     10/s  loss scale 1024, 2 steps skipped"
   echo "best: epoch 7 by accuracy = 0.7700"
   exit
 fi
