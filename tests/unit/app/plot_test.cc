@@ -10,6 +10,7 @@
 #include "app/report/plot/chart.h"
 #include "app/report/plot/drawing.h"
 #include "app/report/plot/font.h"
+#include "mxtrain/base/format.h"
 
 namespace mxtrain::plot {
 namespace {
@@ -191,7 +192,7 @@ TEST_CASE("a heat map of few classes shows its numbers, one of many its shades")
                 .shades = {},
                 .texts = {}};
     for (size_t k = 0; k < n; ++k) {
-      map.names.push_back("class" + std::to_string(k));
+      map.names.push_back(format("class{}", k));
       map.shades.emplace_back(n, 0.0)[k] = 1;
       map.texts.emplace_back(n)[k] = "77";
     }
