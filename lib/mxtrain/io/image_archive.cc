@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives through libarchive. It reads them from their beginning; where the bytes of an image lie
-// in the file is what it has consumed after the header, which is verified by the image's first
-// bytes.
+// Archives through libarchive, opened at run time. It reads them from their beginning; where the
+// bytes of an image lie in the file is what it has consumed after the header, which is verified by
+// the image's first bytes.
 #include "mxtrain/io/image_archive.h"
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <libdeflate.h>
 #include <sys/stat.h>
@@ -56,8 +57,78 @@ bool BeginsTarOrZip(std::string_view bytes) {
          (bytes.size() > kTarMagicAt && bytes.substr(kTarMagicAt).starts_with("ustar"));
 }
 
+// The library, opened when the first archive is read: it needs many others, which no other run
+// loads.
+struct Libarchive {
+  Libarchive() : handle(dlopen("libarchive.so.13", RTLD_NOW | RTLD_LOCAL)) {
+    if (!handle) {
+      const char* const why = dlerror();
+      Throw(ErrorKind::kConfig,
+            "archives need libarchive, which cannot be opened ({}); install the package "
+            "libarchive13, "
+            "or unpack the archive",
+            why ? why : "no reason given");
+    }
+    Find("archive_read_new", &read_new);
+    Find("archive_read_free", &read_free);
+    Find("archive_read_support_format_tar", &read_support_format_tar);
+    Find("archive_read_support_format_zip", &read_support_format_zip);
+    Find("archive_read_support_filter_gzip", &read_support_filter_gzip);
+    Find("archive_read_support_filter_bzip2", &read_support_filter_bzip2);
+    Find("archive_read_support_filter_xz", &read_support_filter_xz);
+    Find("archive_read_support_filter_zstd", &read_support_filter_zstd);
+    Find("archive_read_open_fd", &read_open_fd);
+    Find("archive_read_next_header", &read_next_header);
+    Find("archive_read_data", &read_data);
+    Find("archive_error_string", &error_string);
+    Find("archive_filter_code", &filter_code);
+    Find("archive_filter_bytes", &filter_bytes);
+    Find("archive_entry_size_is_set", &entry_size_is_set);
+    Find("archive_entry_size", &entry_size);
+    Find("archive_entry_filetype", &entry_filetype);
+    Find("archive_entry_pathname_utf8", &entry_pathname_utf8);
+    Find("archive_entry_pathname", &entry_pathname);
+    Find("archive_entry_hardlink", &entry_hardlink);
+    Find("archive_entry_is_encrypted", &entry_is_encrypted);
+  }
+  static const Libarchive& Get() {
+    static const Libarchive library;
+    return library;
+  }
+
+  decltype(&::archive_read_new) read_new;
+  decltype(&::archive_read_free) read_free;
+  decltype(&::archive_read_support_format_tar) read_support_format_tar;
+  decltype(&::archive_read_support_format_zip) read_support_format_zip;
+  decltype(&::archive_read_support_filter_gzip) read_support_filter_gzip;
+  decltype(&::archive_read_support_filter_bzip2) read_support_filter_bzip2;
+  decltype(&::archive_read_support_filter_xz) read_support_filter_xz;
+  decltype(&::archive_read_support_filter_zstd) read_support_filter_zstd;
+  decltype(&::archive_read_open_fd) read_open_fd;
+  decltype(&::archive_read_next_header) read_next_header;
+  decltype(&::archive_read_data) read_data;
+  decltype(&::archive_error_string) error_string;
+  decltype(&::archive_filter_code) filter_code;
+  decltype(&::archive_filter_bytes) filter_bytes;
+  decltype(&::archive_entry_size_is_set) entry_size_is_set;
+  decltype(&::archive_entry_size) entry_size;
+  decltype(&::archive_entry_filetype) entry_filetype;
+  decltype(&::archive_entry_pathname_utf8) entry_pathname_utf8;
+  decltype(&::archive_entry_pathname) entry_pathname;
+  decltype(&::archive_entry_hardlink) entry_hardlink;
+  decltype(&::archive_entry_is_encrypted) entry_is_encrypted;
+
+ private:
+  template <typename Function>
+  void Find(const char* name, Function* function) {
+    *function = reinterpret_cast<Function>(dlsym(handle, name));
+    if (!*function) Throw(ErrorKind::kConfig, "libarchive lacks {}; install a newer one", name);
+  }
+  void* const handle;  // stays open
+};
+
 struct CloseArchive {
-  void operator()(archive* a) const { archive_read_free(a); }
+  void operator()(archive* a) const { Libarchive::Get().read_free(a); }
 };
 using ArchiveHandle = std::unique_ptr<archive, CloseArchive>;
 
@@ -129,8 +200,9 @@ bool IsSkippedByName(const std::string& name) {
 }
 
 std::string PathnameOf(archive_entry* entry) {
-  if (const char* utf8 = archive_entry_pathname_utf8(entry)) return utf8;
-  const char* const raw = archive_entry_pathname(entry);
+  const Libarchive& lib = Libarchive::Get();
+  if (const char* utf8 = lib.entry_pathname_utf8(entry)) return utf8;
+  const char* const raw = lib.entry_pathname(entry);
   return raw ? raw : "";
 }
 
@@ -175,25 +247,25 @@ struct ImageArchive::Impl {
   }
 
   [[noreturn]] void Damaged(archive* a) const {
-    const char* const why = archive_error_string(a);
+    const char* const why = lib.error_string(a);
     Throw(ErrorKind::kData, "{} cannot be read as an archive: {}", path, why ? why : "damaged");
   }
 
   void Index() {
-    const ArchiveHandle handle(archive_read_new());
+    const ArchiveHandle handle(lib.read_new());
     archive* const a = handle.get();
     if (!a) Throw(ErrorKind::kMemory, "no memory to read {}", path);
-    archive_read_support_format_tar(a);
-    archive_read_support_format_zip(a);
-    archive_read_support_filter_gzip(a);
-    archive_read_support_filter_bzip2(a);
-    archive_read_support_filter_xz(a);
-    archive_read_support_filter_zstd(a);
-    if (archive_read_open_fd(a, file.get(), kBlockBytes) != ARCHIVE_OK) Damaged(a);
+    lib.read_support_format_tar(a);
+    lib.read_support_format_zip(a);
+    lib.read_support_filter_gzip(a);
+    lib.read_support_filter_bzip2(a);
+    lib.read_support_filter_xz(a);
+    lib.read_support_filter_zstd(a);
+    if (lib.read_open_fd(a, file.get(), kBlockBytes) != ARCHIVE_OK) Damaged(a);
     std::map<std::string, size_t> places;  // a later entry of a name replaces the earlier one
     for (int64_t entries = 0;; ++entries) {
       archive_entry* entry = nullptr;
-      const int status = archive_read_next_header(a, &entry);
+      const int status = lib.read_next_header(a, &entry);
       if (status == ARCHIVE_EOF) break;
       if (status < ARCHIVE_WARN) Damaged(a);
       if (entries >= kMostArchiveEntries)
@@ -212,15 +284,14 @@ struct ImageArchive::Impl {
 
   // Nothing for an entry that is no image.
   std::optional<ArchivedImage> Take(archive* a, archive_entry* entry) {
-    const bool compressed = archive_filter_code(a, 0) != ARCHIVE_FILTER_NONE;
-    const int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : -1;
-    if (compressed &&
-        archive_filter_bytes(a, 0) + std::max<int64_t>(size, 0) > kMostUncompressedBytes)
+    const bool compressed = lib.filter_code(a, 0) != ARCHIVE_FILTER_NONE;
+    const int64_t size = lib.entry_size_is_set(entry) ? lib.entry_size(entry) : -1;
+    if (compressed && lib.filter_bytes(a, 0) + std::max<int64_t>(size, 0) > kMostUncompressedBytes)
       Throw(ErrorKind::kData, "{} holds more than {}; unpack it", path,
             FormatBytes(kMostUncompressedBytes));
-    if (archive_entry_filetype(entry) == AE_IFDIR) return std::nullopt;
+    if (lib.entry_filetype(entry) == AE_IFDIR) return std::nullopt;
     const std::string written = PathnameOf(entry);
-    if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry)) {
+    if (lib.entry_filetype(entry) != AE_IFREG || lib.entry_hardlink(entry)) {
       links.Add(written);
       return std::nullopt;
     }
@@ -234,7 +305,7 @@ struct ImageArchive::Impl {
       others.Add(*name);
       return std::nullopt;
     }
-    if (archive_entry_is_encrypted(entry))
+    if (lib.entry_is_encrypted(entry))
       Throw(ErrorKind::kData, "{} is encrypted ({}); unpack it", path, *name);
     ArchivedImage image;
     image.name = *name;
@@ -252,10 +323,10 @@ struct ImageArchive::Impl {
   // Whether the bytes lie in the file where libarchive has arrived. Of those that it gives some are
   // consumed.
   bool Locate(archive* a, uint64_t size, ArchivedImage* image) {
-    image->offset = static_cast<uint64_t>(archive_filter_bytes(a, 0));
+    image->offset = static_cast<uint64_t>(lib.filter_bytes(a, 0));
     image->size = size;
     std::array<char, kVerifiedBytes> begin{};
-    const la_ssize_t count = archive_read_data(a, begin.data(), begin.size());
+    const la_ssize_t count = lib.read_data(a, begin.data(), begin.size());
     if (count < 0) Damaged(a);
     const std::string_view first(begin.data(), static_cast<size_t>(count));
     if (BytesAt(file.get(), image->offset, first.size(), path) == first) {
@@ -276,7 +347,7 @@ struct ImageArchive::Impl {
   void Hold(archive* a, ArchivedImage* image) {
     std::array<char, size_t{1} << 16> block{};
     for (;;) {
-      const la_ssize_t count = archive_read_data(a, block.data(), block.size());
+      const la_ssize_t count = lib.read_data(a, block.data(), block.size());
       if (count < 0) Damaged(a);
       if (count == 0) break;
       image->bytes.append(block.data(), static_cast<size_t>(count));
@@ -313,6 +384,7 @@ struct ImageArchive::Impl {
     }
   };
 
+  const Libarchive& lib = Libarchive::Get();
   const std::string path;
   const FileDescriptor file;
   std::vector<ArchivedImage> images;
