@@ -19,8 +19,7 @@ void Progress::Add(int64_t count) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   // Short tasks print nothing.
   const bool due = console_.bar() ? seconds >= next_seconds_
-                                  : seconds >= std::max(next_seconds_, kFirstLineSeconds) &&
-                                        done_ * 100 >= total_;
+                                  : seconds >= std::max(next_seconds_, kFirstLineSeconds);
   if (!due || done_ >= total_ || !(console_.bar() || console_.lines())) return;
   const double rate = static_cast<double>(done_) / std::max(seconds, 1e-9);
   const std::string text =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Progress of a loop over many items: a bar on a terminal, elsewhere a line after 1 % and then
+// Progress of a loop over many items: a bar on a terminal, elsewhere a line after 2 s and then
 // every 30 s, as in training.
 #include <chrono>
 #include <cstdint>
