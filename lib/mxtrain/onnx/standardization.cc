@@ -66,7 +66,7 @@ class Conversion {
             "the shape of an example", name_);
     tensor.bytes.assign(reinterpret_cast<const char*>(values.data()),
                         values.size() * sizeof(double));
-    const std::string name = format("{}_{}", name_, what);
+    const std::string name = format("units_{}_{}", name_, what);
     Require(!model_.initializers.contains(name), "no array", name);
     model_.initializers[name] = std::move(tensor);
     return name;
