@@ -25,7 +25,7 @@ constexpr std::string_view kTargetNames[] = {"target", "label",   "class",   "y"
                                              "price",  "income",  "salary",  "response", "churn",
                                              "result", "quality", "survived"};
 constexpr int64_t kMostClassesOfNumbers = 10, kMostCategories = 1000;
-constexpr int64_t kSteps = 4000, kLeastBatch = 8, kMostBatch = 256, kLeastEpochs = 5,
+constexpr int64_t kTableSteps = 4000, kLeastBatch = 8, kMostBatch = 256, kLeastEpochs = 5,
                   kMostEpochs = 100;
 
 // Columns that an input takes, and those that none takes, with the reason.
@@ -109,7 +109,7 @@ class TableRecipe final : public Recipe {
     for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
     head_ = LayerName(target_.name, &used);
     batch_ = std::clamp<int64_t>(rows() / 64, kLeastBatch, kMostBatch);
-    epochs_ = std::clamp<int64_t>(kSteps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
+    epochs_ = std::clamp<int64_t>(kTableSteps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
                                   kMostEpochs);
   }
 
