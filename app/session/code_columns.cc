@@ -150,7 +150,7 @@ bool CodeColumns::any() const {
 }
 
 std::map<std::string, CodeColumns> FindCodeColumns(const config::Net& net) {
-  if (net.inputs.empty()) return {};  // not built yet
+  if (net.inputs.empty() || net.symbol.NumOutputs() == 0) return {};  // not built yet
   return Search(net).Take();
 }
 

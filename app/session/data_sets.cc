@@ -74,9 +74,11 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
   CheckColumns(c);
   source = Make(c, ParamsOf(validation));
   if (!validation) class_names_ = source->class_names();
+  const std::vector<std::string> notes =
+      source->notes();  // of what it found, which it is told later
   if (!validation && IsTable(c)) CompleteTable();
   if (validation && HoldsOut()) return source;  // the training set has reported the warnings
-  for (const std::string& text : source->notes()) session_.log.Write(LogLevel::kInfo, text);
+  for (const std::string& text : notes) session_.log.Write(LogLevel::kInfo, text);
   for (const std::string& text : source->remarks()) session_.log.Write(LogLevel::kWarning, text);
   return source;
 }
