@@ -41,17 +41,19 @@ std::string TextOfKind(const NamedKind& kind, const std::string& indentation,
   return text;
 }
 
-// The parameters that all of several kinds have, in their order.
-std::vector<std::string> SharedParams(const std::vector<NamedKind>& kinds) {
-  std::vector<std::string> shared;
-  if (kinds.size() < 2) return shared;
+// The lines of parameters that all of several kinds have but one, by the name of that; "": none.
+std::map<std::string, std::vector<std::string>> SharedParams(const std::vector<NamedKind>& kinds) {
+  std::map<std::string, std::vector<std::string>> shared;
+  if (kinds.size() < 3) return shared;
   for (const FieldInfo& param : kinds[0].params) {
     const std::string line = TextOfParam(param);
-    const bool of_all = std::ranges::all_of(kinds, [&line](const NamedKind& kind) {
-      return std::ranges::any_of(
+    std::vector<std::string> others;
+    for (const NamedKind& kind : kinds) {
+      const bool has = std::ranges::any_of(
           kind.params, [&line](const FieldInfo& other) { return TextOfParam(other) == line; });
-    });
-    if (of_all) shared.push_back(line);
+      if (!has) others.push_back(kind.name);
+    }
+    if (others.size() < 2) shared[others.empty() ? "" : others[0]].push_back(line);
   }
   return shared;
 }
@@ -72,11 +74,14 @@ std::string TextOfChoice(const Key& key, size_t choice, const std::vector<Key>& 
 std::string TextOfKey(const std::string& path, const Key& key) {
   std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help)
                                       : format("{} {}\n", path, key.Describe());
-  const std::vector<std::string> shared = SharedParams(key.kinds);
-  for (const NamedKind& kind : key.kinds)
-    text += TextOfKind(kind, "  ", {shared.begin(), shared.end()});
-  if (!shared.empty()) text += "  each of them takes, too:\n";
-  for (const std::string& line : shared) text += line;
+  const auto shared = SharedParams(key.kinds);
+  std::set<std::string> lines;
+  for (const auto& [but, of] : shared) lines.insert(of.begin(), of.end());
+  for (const NamedKind& kind : key.kinds) text += TextOfKind(kind, "  ", lines);
+  for (const auto& [but, of] : shared) {
+    text += but.empty() ? "  each of them takes, too:\n" : format("  all but {} take, too:\n", but);
+    for (const std::string& line : of) text += line;
+  }
   for (size_t i = 0; i < key.info.choice_help.size(); ++i)
     text += format("  {}: {}\n", key.info.choices[i], key.info.choice_help[i]);
   for (const Key& below : key.keys) {

@@ -25,7 +25,7 @@ constexpr std::string_view kTargetNames[] = {"target", "label",   "class",   "y"
                                              "price",  "income",  "salary",  "response", "churn",
                                              "result", "quality", "survived"};
 constexpr int64_t kMostClassesOfNumbers = 10, kMostCategories = 1000;
-constexpr int64_t kTableSteps = 4000, kLeastBatch = 8, kMostBatch = 256, kLeastEpochs = 5,
+constexpr int64_t kTableSteps = 4000, kLeastBatch = 16, kMostBatch = 256, kLeastEpochs = 5,
                   kMostEpochs = 100;
 
 // Columns that an input takes, and those that none takes, with the reason.
@@ -108,7 +108,8 @@ class TableRecipe final : public Recipe {
     std::set<std::string> used = {"numbers", "row", "start"};
     for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
     head_ = LayerName(target_.name, &used);
-    batch_ = std::clamp<int64_t>(rows() / 64, kLeastBatch, kMostBatch);
+    batch_ = std::min(std::clamp<int64_t>(rows() / 32, kLeastBatch, kMostBatch),
+                      std::max<int64_t>(rows() / 2, 1));
     epochs_ = std::clamp<int64_t>(kTableSteps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
                                   kMostEpochs);
   }

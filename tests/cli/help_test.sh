@@ -83,7 +83,7 @@ for word in temperature cuda continue; do expect 0 help $word; done
 # each choice has a sentence of its own, and what all take is said once
 expect 0 help train.lr_schedule
 prints "  cosine: half a cosine from the base rate"
-prints "  each of them takes, too:"
+prints "  all but one_cycle take, too:"
 holds "a parameter of all schedules is said more than once" test "$(grep -c 'warmup_from (' stdout)" -eq 1
 expect 0 help cosine
 prints "warmup_from ("
