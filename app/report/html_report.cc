@@ -219,8 +219,9 @@ void AddResult(Page* page, const fs::path& file) {
   page->Table({}, rows);
 }
 
-// The best metric, when it was reached, how the run ended, and what comes next.
-void AddHeadline(Page* page, const fs::path& file) {
+// The best metric, when it was reached, how the run ended, and what comes next. `given`: the run's
+// folder as the user names it.
+void AddHeadline(Page* page, const fs::path& file, const std::string& given) {
   const Json result = ReadObject(file);
   const Json best = result.value("best", Json()), last = result.value("last", Json());
   std::string value, rest;
@@ -236,8 +237,7 @@ void AddHeadline(Page* page, const fs::path& file) {
     return;
   }
   if (result.contains("end")) rest += "; " + WordsOfEnd(TextOf(result.at("end")));
-  const fs::path run = file.parent_path();
-  const std::string name = QuoteShell((run.parent_path().filename() / run.filename()).string());
+  const std::string name = QuoteShell(given);
   page->Headline(value, rest,
                  {format("mxtrain eval {}", name), format("mxtrain infer {} INPUT", name),
                   format("mxtrain export {} model.onnx", name)});
@@ -309,7 +309,8 @@ void AddFile(Page* page, const std::string& heading, const fs::path& file) {
 }
 
 // Of a file of JSON, if it is there. Throws kData if its values are not what the program writes.
-void AddFrom(const fs::path& file, Page* page, void (*add)(Page*, const fs::path&)) {
+template <typename Add>
+void AddFrom(const fs::path& file, Page* page, const Add& add) {
   if (!IsOwnFile(file)) return;
   try {
     add(page, file);
@@ -323,8 +324,10 @@ void AddFrom(const fs::path& file, Page* page, void (*add)(Page*, const fs::path
 void WriteHtmlReport(const std::string& run_folder) {
   const fs::path run = fs::canonical(run_folder);
   Page page(run.filename().string());
-  AddFrom(run / "result.json", &page, AddHeadline);
-  AddFrom(run / "result.json", &page, AddResult);
+  AddFrom(run / "result.json", &page, [&](Page* to, const fs::path& file) {
+    AddHeadline(to, file, run_folder);
+    AddResult(to, file);
+  });
   AddCurves(&page, run / "plots");
   AddMetrics(&page, ReadMetrics(run / "metrics.csv"));
   if (IsOwnFolder(run / "eval")) AddFrom(run / "eval/report.json", &page, AddEvaluation);
