@@ -131,7 +131,9 @@ class DocumentLoader {
     }
     if (fs::is_directory(path))
       Throw(ErrorKind::kConfig,
-            "{} is a folder without config.yaml; give a configuration file (YAML) or a run folder",
+            "{} is a folder without config.yaml; give a configuration file (YAML) or a run folder, "
+            "or "
+            "let `mxtrain init` write a configuration for the data in it",
             file);
     if (IsCheckpoint(path.string())) {
       const std::string run = RunOfCheckpoint(file);

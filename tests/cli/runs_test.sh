@@ -105,7 +105,7 @@ expect 3 train stray --resume
 says "stray is a checkpoint, not a configuration; give its run folder: mxtrain train RUN --resume"
 mkdir empty
 expect 3 train empty
-says "empty is a folder without config.yaml; give a configuration file (YAML) or a run folder"
+says "empty is a folder without config.yaml; give a configuration file (YAML) or a run folder, or let \`mxtrain init\` write a configuration for the data in it"
 # a configuration without a name is called like its file, in its run folder too
 sed '/^name:/d' points.yaml >nameless.yaml
 expect 0 train nameless.yaml train.max_steps=3
