@@ -86,8 +86,8 @@ expect 0 train mixed.yaml --out others 'data.train.normalize={except: [level]}'
 says "normalize: auto: means and standard deviations of 2 columns"
 holds "the columns are not kept" grep -q 'except: \[level\]' others/config.yaml
 expect 0 eval some
-expect 3 train mixed.yaml 'data.train.normalize={columns: [age, lvl]}'
-says "normalize names 'lvl', which is not among data.train.columns; did you mean 'level'?"
+expect 3 train mixed.yaml 'data.train.normalize={columns: [age, leve]}'
+says "normalize names 'leve', which is not among data.train.columns; did you mean 'level'?"
 expect 3 train mixed.yaml 'data.train.normalize={columns: [age, job]}'
 says "normalize names 'job', but its numbers are codes, which choose rows of a weight"
 expect 3 train mixed.yaml 'data.train.normalize={all: [age]}'
@@ -113,6 +113,7 @@ fi
 
 # --- the split has a seed of its own
 held_out() {
+  rm -f each.csv
   expect 0 eval "$1" --predictions each.csv
   sed 1d each.csv | cut -d, -f1 | sort
 }

@@ -23,7 +23,7 @@ expect 0 eval houses
 prints "  r2 "
 holds "no figure of predictions" test -s houses/eval/predictions.svg -a -s houses/eval/predictions.png
 holds "the report lacks the figure" grep -q 'predicted over true' houses/report.html
-holds "the report lacks the measures" grep -q '<th>mae</th><th>r2</th><th>rmse</th>' houses/report.html
+holds "the report lacks the measures" grep -q '<th>mae</th><th>rmse</th><th>r2</th>' houses/report.html
 holds "the report has no headline" grep -q '<p class="headline"><strong>rmse ' houses/report.html
 expect 0 infer houses <(cut -d, -f2-5 houses.csv) --format csv
 holds "a row for each house" test "$(wc -l <stdout)" -eq 401
