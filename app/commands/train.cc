@@ -187,6 +187,7 @@ class Train final : public Command {
                                               session.config().train.amp));
     }
     start_.TakeValues(session, &trainer, console);
+    if (!start_.flags().resume) RequireEqualState(&trainer);
     if (!distributed_.first()) return Follow(session, &trainer, *train, console);
     // Fail before the run if it cannot be written.
     if (!profile_.empty()) WriteFileAtomically(profile_, "");
@@ -196,8 +197,10 @@ class Train final : public Command {
     if (distributed_.group()) distributed_.group()->BroadcastText(folder.path());
     Enter(session, folder, &trainer, console);
     start_.KeepTrainedFiles(session, folder, trainer, console);
-    if (!start_.flags().resume) SaveFirstBatch(session, folder, *train, console);
-    RequireEqualState(&trainer);
+    if (start_.flags().resume)
+      RequireEqualState(&trainer);
+    else
+      SaveFirstBatch(session, folder, *train, console);
     const bool was_finished = trainer.finished();
     TrainResult result;
     try {
@@ -259,8 +262,10 @@ class Train final : public Command {
     const std::string run = distributed_.group()->BroadcastText("");
     trainer->SaveTo(run + "/checkpoints");
     console.LogTo(format("{}/mxtrain.rank{}.log", run, group.rank()));
-    if (start_.flags().resume) start_.Resume(session, run, trainer, console);
-    RequireEqualState(trainer);
+    if (start_.flags().resume) {
+      start_.Resume(session, run, trainer, console);
+      RequireEqualState(trainer);
+    }
     TrainListener silent;
     const TrainResult result = trainer->Run(silent, &StopFlag());
     TellUnreadOfOthers(train, result, console);

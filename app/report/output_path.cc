@@ -27,11 +27,15 @@ bool IsStream(const std::string& path) {
   return fs::exists(path, none) && fs::is_other(path, none);
 }
 
+// Without links, also of a file that does not exist.
+fs::path Canonical(const fs::path& path) {
+  std::error_code none;
+  return fs::weakly_canonical(fs::absolute(path, none), none);
+}
+
 // Whether `path` is `folder` or lies below it.
 bool LiesIn(const fs::path& path, const fs::path& folder) {
-  std::error_code none;
-  const fs::path below =
-      fs::weakly_canonical(path, none).lexically_relative(fs::weakly_canonical(folder, none));
+  const fs::path below = Canonical(path).lexically_relative(Canonical(folder));
   return !below.empty() && *below.begin() != "..";
 }
 
@@ -58,11 +62,6 @@ void RequireFreeFile(const std::string& written, std::span<const std::string> re
         "{} exists already; use --overwrite to replace it, or write another", written);
 }
 
-bool AreSame(const std::string& a, const std::string& b) {
-  std::error_code none;
-  return fs::weakly_canonical(a, none) == fs::weakly_canonical(b, none);
-}
-
 }  // namespace
 
 void RequireFree(std::span<const std::string> written, std::span<const std::string> read,
@@ -71,7 +70,7 @@ void RequireFree(std::span<const std::string> written, std::span<const std::stri
     if (IsNone(written[i]) || IsStream(written[i])) continue;
     RequireFreeFile(written[i], read, overwrite);
     const auto twice = std::ranges::find_if(written.first(i), [&](const std::string& other) {
-      return !IsNone(other) && AreSame(other, written[i]);
+      return !IsNone(other) && Canonical(other) == Canonical(written[i]);
     });
     if (twice != written.begin() + static_cast<std::ptrdiff_t>(i))
       Throw(ErrorKind::kUsage, "{} is named for two outputs; write two files", written[i]);
