@@ -6,6 +6,7 @@
 
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/stream_path.h"
 
 namespace mxtrain::report {
 namespace {
@@ -14,17 +15,6 @@ namespace fs = std::filesystem;
 
 bool IsNone(const std::string& path) {
   return path.empty() || path == "-";
-}
-
-// Whether writing replaces no file. A stream of the process may lead to a file, which its starter
-// has chosen.
-bool IsStream(const std::string& path) {
-  const std::string name = fs::path(path).lexically_normal().string();
-  if (name == "/dev/stdout" || name == "/dev/stderr" || name.starts_with("/dev/fd/") ||
-      name.starts_with("/proc/self/fd/"))
-    return true;
-  std::error_code none;
-  return fs::exists(path, none) && fs::is_other(path, none);
 }
 
 // Without links, also of a file that does not exist.

@@ -2,34 +2,24 @@
 #include "app/report/result_file.h"
 
 #include <cerrno>
-#include <filesystem>
 #include <iostream>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
+#include "mxtrain/base/stream_path.h"
 
 namespace mxtrain::report {
-namespace {
-
-namespace fs = std::filesystem;
-
-bool IsSpecial(const std::string& path) {
-  std::error_code none;
-  const fs::file_status status = fs::status(path, none);
-  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
-}
-
-}  // namespace
 
 ResultFile::ResultFile(std::string path)
     : path_(std::move(path)), stream_(path_.empty() ? std::cout : special_) {
   if (ToStdout()) return;
-  if (!IsSpecial(path_)) {
+  if (!IsStream(path_)) {
     file_.emplace(path_);
     return;
   }
   errno = 0;
-  special_.open(path_, std::ios::binary);
+  // A file behind a stream may hold what other programs have written.
+  special_.open(path_, std::ios::binary | std::ios::app);
   Check(special_.is_open());
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Output for results that are produced row by row: stdout, or a file that appears only when
-// complete. The file is written under a temporary name (base/file.h) and renamed at the end; an
-// existing non-regular file (a pipe, /dev/stdout) is written directly.
+// complete. The file is written under a temporary name (base/file.h) and renamed at the end; a
+// stream (a pipe, /dev/stdout; base/stream_path.h) is written directly, behind what it holds.
 #include <fstream>
 #include <optional>
 #include <string>

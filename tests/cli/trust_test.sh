@@ -103,8 +103,14 @@ for _ in 1 2; do
 done
 expect 8 infer run points.csv --output exists
 says "exists is a folder; give the name of a file"
-expect 0 infer run points.csv --format csv --output /dev/stdout
+# A name of what the process has open, as /dev/stdout is, is written to, and stays.
+ln -s /proc/self/fd/1 out
+expect 0 infer run points.csv --format csv --output out
 prints "row,"
+expect 8 init texts.csv --output out
+says "cannot write out: it is a stream of a process, not a file"
+holds "the link was replaced by a file" test -L out
+rm out
 mkfifo pipe
 cat pipe >piped &
 expect 0 infer run points.csv --format csv --output pipe

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/stream_path.h"
 
 namespace mxtrain {
 namespace {
@@ -100,11 +101,13 @@ std::string FreeNameBeside(const std::string& path) {
   return beside;
 }
 
-// A rename would replace /dev/null by a regular file.
+// A rename would replace /dev/null, or the link /dev/stdout, by a regular file.
 const std::string& ReplaceableByFile(const std::string& path) {
   struct stat info {};
   if (stat(WithoutNul(path).c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     RefuseKind("write", path, info.st_mode);
+  if (IsStream(path))
+    Throw(ErrorKind::kFileSystem, "cannot write {}: it is a stream of a process, not a file", path);
   return path;
 }
 

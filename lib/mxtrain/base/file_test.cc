@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/stream_path.h"
 
 namespace mxtrain {
 namespace {
@@ -208,6 +209,28 @@ TEST_CASE("pipes and devices are rejected without blocking") {
   });
   CHECK(ReadFile(pipe, 100, Readable::kFileOrPipe) == "through");
   writer.join();
+}
+
+TEST_CASE("names of what a process has open are streams, and no rename replaces them") {
+  const TempFolder folder;
+  for (const char* path : {"/dev/null", "/dev/fd/1", "/proc/self/fd/1", "/dev/stdout"})
+    CHECK_MESSAGE(IsStream(path), path);
+  const std::string file = folder.File("file"), link = folder.File("link"),
+                    out = folder.File("out"), pipe = folder.File("pipe");
+  WriteFileAtomically(file, "old");
+  fs::create_symlink(file, link);
+  fs::create_symlink("/proc/self/fd/1", out);
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(IsStream(out));
+  CHECK(IsStream(pipe));
+  for (const std::string& path :
+       {file, link, folder.File("none"), folder.File("no/where"), std::string(),
+        std::string("none"), std::string("a\0b", 3), folder.File("")})
+    CHECK_MESSAGE(!IsStream(path), path);
+  // As root a rename would replace /dev/stdout for the whole machine.
+  for (const std::string& path : {out, std::string("/proc/self/fd/1")})
+    CHECK_THROWS_AS(WriteFileAtomically(path, "new"), Error);
+  CHECK(fs::is_symlink(out));
 }
 
 TEST_CASE("a file larger than the limit is not read") {
