@@ -9,6 +9,9 @@
 namespace mxtrain::plot {
 namespace {
 
+// Of values that are shown: beyond them, ranges and margins are not finite.
+constexpr double kMost = 1e300;
+
 // 10 with a superscript exponent, in Unicode.
 std::string PowerOfTen(int exponent) {
   static constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
@@ -38,7 +41,7 @@ std::string TickText(double value, double step) {
 Axis::Axis(const AxisSpec& spec, const std::vector<double>& values, int count) : log_(spec.log) {
   double low = HUGE_VAL, high = -HUGE_VAL;
   const auto take = [&](double value) {
-    if (!std::isfinite(value) || (log_ && value <= 0)) return;
+    if (!Shows(value)) return;
     const double at = log_ ? std::log10(value) : value;
     low = std::min(low, at), high = std::max(high, at);
   };
@@ -62,7 +65,7 @@ Axis::Axis(const AxisSpec& spec, const std::vector<double>& values, int count) :
 }
 
 bool Axis::Shows(double value) const {
-  return std::isfinite(value) && (!log_ || value > 0);
+  return std::abs(value) <= kMost && (!log_ || value >= 1 / kMost);
 }
 
 double Axis::Place(double value) const {

@@ -84,6 +84,22 @@ TEST_CASE("axes of whole numbers, logarithmic axes, axes without data") {
              .Shows(std::numeric_limits<double>::infinity()));
 }
 
+TEST_CASE("values near the limits of double are not shown, and give no coordinates without end") {
+  const double most = std::numeric_limits<double>::max(),
+               least = std::numeric_limits<double>::denorm_min();
+  for (const bool log : {false, true}) {
+    const Axis axis({.log = log}, {most, -most, least, 1, 2}, 8);
+    for (const double value : {most, -most}) CHECK(!axis.Shows(value));
+    CHECK(axis.Shows(2));
+    CHECK(axis.Place(1) >= 0);
+    CHECK(axis.Place(2) <= 1);
+    for (const Axis::Tick& tick : axis.ticks()) CHECK(std::isfinite(axis.Place(tick.value)));
+  }
+  Chart chart;
+  chart.series.push_back({.name = "loss", .points = {{1, most}, {2, -most}, {3, 1}, {4, 2}}});
+  CHECK(ToSvg(Draw(chart)).find("nan") == std::string::npos);
+}
+
 TEST_CASE("the raster covers the same fraction of each pixel as the polygon") {
   constexpr int kSize = 24, kSamples = 32;
   std::mt19937 random(7);
