@@ -32,8 +32,9 @@ LoweredOutcome RunLowered(const OperatorCase& c, const PassSetup& setup, executo
   for (const NDArray& output : executor->outputs()) outcome.out.push_back(GetValues(output));
   if (grad == executor::GradReq::kNull) return outcome;
 
-  std::vector<NDArray> heads;
-  for (int i = 0; i < setup.property->NumVisibleOutputs(); ++i) {
+  std::vector<NDArray> heads;  // none of a loss
+  const int wanted = setup.property->NeedsHeadGradient() ? setup.property->NumVisibleOutputs() : 0;
+  for (int i = 0; i < wanted; ++i) {
     const size_t o = static_cast<size_t>(i);
     heads.emplace_back(*runtime, setup.out[o].shape, setup.out[o].type);
     SetValues(heads.back(), setup.head_values[o]);
