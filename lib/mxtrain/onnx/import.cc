@@ -19,8 +19,8 @@ const std::map<std::string_view, ImportFn>& ImportConverters() {
     for (const auto& family :
          {LayerImports(), NormImports(), ElementwiseImports(), ShapeImports(), ArrayImports(),
           IndexImports(), SamplingImports(), ResizeImports(), AttentionImports(), LossImports(),
-          ProductImports(), QuantizedImports(), SequenceImports(), PoolImports(),
-          FunctionImports(), RecurrentImports()}) {
+          ProductImports(), QuantizedImports(), SequenceImports(), PoolImports(), FunctionImports(),
+          RecurrentImports()}) {
       for (const ImportEntry& entry : family) all.emplace(entry.op, entry.convert);
     }
     return all;

@@ -31,7 +31,8 @@ class RecurrentImport {
             dims.size());
     geometry_.hidden = geometry_.output = dims[2];
     if (const int64_t said = node_.Int("hidden_size", dims[2]); said != dims[2])
-      Throw(ErrorKind::kData, "{}: hidden_size is {}, and R has {} columns", node_.Describe(), said, dims[2]);
+      Throw(ErrorKind::kData, "{}: hidden_size is {}, and R has {} columns", node_.Describe(), said,
+            dims[2]);
   }
 
   void Run() {
