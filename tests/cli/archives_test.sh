@@ -13,8 +13,10 @@ expect 0 init set.tar --output set.yaml
 prints "set.yaml: 2 classes, 16 images to train on, 8 to validate"
 holds "the recipe does not name the archive" grep -qF 'source: image_archive' set.yaml
 holds "the recipe does not name the part" grep -qF 'folder: "set/val"' set.yaml
-expect 0 check set.yaml
+expect 9 check set.yaml
 prints "16 training examples, 8 for validation"
+prints "1 finding: 1 warning"
+says "8 validation images are also training images, which makes validation results too good: $work/set.tar/set/val/dark/000.png is $work/set.tar/set/train/dark/000.png"
 holds "something was unpacked" test ! -e train
 rm set.yaml
 expect 0 init set.tar.gz

@@ -40,7 +40,7 @@ has one/mxtrain.log ' debug io: '
 # --- quiet is for the terminal, not for the file
 expect 0 train points.yaml --out quiet train.epochs=1 --quiet
 lacks stderr "epoch 1"
-has quiet/mxtrain.log ' info program: epoch 1 '
+has quiet/mxtrain.log ' info program: epoch 1/1 '
 
 # --- off, and mistakes
 expect 0 train points.yaml --out off train.epochs=1 --log-level off
