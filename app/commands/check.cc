@@ -39,6 +39,8 @@ class Findings {
         {{"severity", level == LogLevel::kError ? "error" : "warning"}, {"message", text}});
     return true;
   }
+  // Says that a warning is none: of files that are skipped.
+  void Pass(const std::string& text) { seen_.insert(report::MessageText(text)); }
   void Add(const config::DiagnosticError& error) {
     if (!seen_.insert(error.what()).second) return;
     std::cerr << error.what();
@@ -173,6 +175,8 @@ class Check final : public Command {
     for (const auto& source : {train, val}) {
       for (const std::string& text : source ? source->losses() : std::vector<std::string>())
         findings->AddSaid(LogLevel::kWarning, text);
+      for (const std::string& text : source ? source->warnings() : std::vector<std::string>())
+        findings->Pass(text);
     }
     for (const bool validation : {false, true}) {
       const auto& source = validation ? val : train;

@@ -69,8 +69,9 @@ for command in check plan "train --dry-run"; do
   says "help: write the shape into the Variable: {shape: [...]}"
 done
 variable ", shape: [3, 2], init: 0"
-expect 9 check variable.yaml data.batch_size=3  # because of the unreadable files
-prints "3 findings"
+expect 9 check variable.yaml data.batch_size=3  # three unreadable files, and a warning of the configuration
+prints "4 findings"
+holds "the warning is printed twice" test "$(grep -c 'the net fits batches of 3' stderr)" -eq 1
 says "variable.yaml:8:7: the net fits batches of 3, but not of 4: broadcast_add"
 
 # --- layers that no gradient reaches, unless they are frozen
