@@ -79,18 +79,23 @@ used=$work/used
 fixtures=$work/fixtures
 mkdir "$fixtures"
 cd "$fixtures" || exit 1
-"$helper" images photos/train 40
-"$helper" images photos/val 8
+"$helper" images photos/train 48
+for class in dark light; do # others than those to train on
+  mkdir -p photos/val/$class
+  mv photos/train/$class/04[0-7].png photos/val/$class
+done
 cp -r photos/val more_photos
 mkdir NEW_IMAGES inbox
-cp photos/val/dark/000.png NEW_IMAGES/dark.png
-cp photos/val/light/000.png NEW_IMAGES/light.png
+cp photos/val/dark/040.png NEW_IMAGES/dark.png
+cp photos/val/light/040.png NEW_IMAGES/light.png
 cp NEW_IMAGES/* inbox
 "$helper" jpeg photo.jpg 40
 tar cf photos.tar photos/train
 ln -s "$source_dir/configs" configs
 write_photos photos/train photos/val 4
-mv photos.yaml small.yaml
+# With transforms that an exported file can do.
+sed 's/{resize: \[8, 8\]}/{resize: {size: [8, 8], interpolation: bilinear, antialias: true}}/' photos.yaml >small.yaml
+rm photos.yaml
 cd "$work" || exit 1
 mkdir bin
 ln -s "$program" bin/mxtrain
@@ -148,7 +153,7 @@ before_gpu() { cp small.yaml photos.yaml; }
 before_nets() { cp small.yaml photos.yaml; }
 before_onnx() {
   small_run
-  mxtrain export runs/latest resnet18.onnx -q
+  mxtrain export runs/latest resnet18.onnx -q >/dev/null
 }
 before_runs() { cp small.yaml photos.yaml; }
 # A second night, and one with another recipe of the same name.
@@ -215,6 +220,7 @@ before_help_diff() {
   for _ in 1 2; do mxtrain train small.yaml --name lenet -q; done
 }
 before_help_verify_resume() { sed 's/epochs: 1/epochs: 20/' small.yaml >config.yaml; }
+between_sweep() { rm -rf runs; }
 between_synth() { rm -rf data; }
 before_help_tokenize() { write_texts; }
 before_help_completion() {
