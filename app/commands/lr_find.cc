@@ -78,8 +78,10 @@ RateCurve ReadCurve(const std::vector<RatePoint>& points) {
     curve.smooth.push_back(sum / weights);
   }
   if (count < 2 * around + 1) return curve;
-  const auto lowest = std::ranges::min_element(curve.smooth);
-  const double first = *std::max_element(curve.smooth.begin(), lowest + 1), depth = first - *lowest;
+  // Means of fewer steps, at both ends, are as low as single batches.
+  const auto begin = curve.smooth.begin() + around, end = curve.smooth.end() - around;
+  const auto lowest = std::min_element(begin, end);
+  const double first = *std::max_element(begin, lowest + 1), depth = first - *lowest;
   if (depth <= kNoise * std::abs(first)) return curve;
   const auto rate_at = [&](auto place) {
     return points[static_cast<size_t>(place - curve.smooth.begin())].rate;
