@@ -168,8 +168,11 @@ Argument& Argument::Takes(const std::string& what) {
   return *this;
 }
 Argument& Argument::OneOf(const std::vector<std::string>& words) {
+  constexpr size_t kMostShown = 60;  // of the names, in one word; longer ones are for the help text
   info_->choices = words;
-  option_->check(CLI::IsMember(words));
+  CLI::IsMember member(words);
+  if (format("{}", join(words, ",")).size() > kMostShown) member.description("");
+  option_->check(member);
   return *this;
 }
 template <typename Number>
