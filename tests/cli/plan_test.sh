@@ -96,7 +96,7 @@ prints "the largest batch within 100 TiB: 1048576, the most that batch_size may 
 expect 0 plan points.yaml --memory 1MiB train.kvstore.workers=3 data.batch_size=3
 holds "a batch that three workers cannot divide" sh -c 'test $(($(sed -n "s/^the largest batch within 1 MiB: \([0-9]*\) .*/\1/p" stdout) % 3)) -eq 0'
 prints "unplanned, where each array of the net has a buffer of its own (without workspaces,"
-holds "the last line is not the memory in total" grep -qE "^training takes [0-9.]+ KiB on batches of 3$" <(tail -1 stdout)
+holds "the last line is not the memory in total" grep -qE "^training takes [0-9.]+ [KM]?i?B on batches of 3$" <(tail -1 stdout)
 expect 0 plan points.yaml --time
 prints " ms per step, from "
 prints "; 0:00 per epoch of 4 steps"
