@@ -21,7 +21,7 @@ fi
 
 expect 0 export run model.onnx
 prints "model.onnx"
-expect 3 export run model.onnx --with-preprocessing
+expect 3 export run pixels.onnx --with-preprocessing
 says "--with-preprocessing is for models with one input of images"
 expect 3 export run folder/model.onnx --with-preprocessing
 says "--with-preprocessing is for models with one input of images"
