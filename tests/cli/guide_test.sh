@@ -79,7 +79,7 @@ used=$work/used
 fixtures=$work/fixtures
 mkdir "$fixtures"
 cd "$fixtures" || exit 1
-"$program" synth photos --count 120 --classes 2 --size 16 -q >/dev/null
+"$program" synth photos --count 120 --classes 2 --size 24 -q >/dev/null
 cp -r photos/val more_photos
 mkdir NEW_IMAGES inbox
 for class in photos/val/*; do cp "$(find "$class" -type f | sort | head -1)" "NEW_IMAGES/$(basename "$class").png"; done
