@@ -45,10 +45,10 @@ TEST_CASE("code columns: those that an Embedding reads, past layers that move nu
   CHECK(CodesOf("[3]", To("    - Flatten: {name: f, inputs: z}\n")).rows == Rows{0, 0, 0});
   const std::string part = "    - slice_axis: {name: part, inputs: x, axis: 1, begin: 1, end: 3}\n";
   CHECK(CodesOf("[4]", To(part + embedding("part"))).rows == Rows{0, 7, 7, 0});
-  CHECK(CodesOf("[4]",
-                To("    - slice_axis: {name: part, inputs: x, axis: 1, begin: -1, end: null}\n" +
-                   embedding("part")))
-            .rows == Rows{0, 0, 0, 7});
+  CHECK(
+      CodesOf("[4]", To("    - slice_axis: {name: part, inputs: x, axis: 1, begin: -1, end: 4}\n" +
+                        embedding("part")))
+          .rows == Rows{0, 0, 0, 7});
   CHECK(CodesOf("[4]", To("    - SliceChannel: {name: part, inputs: x, num_outputs: 2}\n" +
                           embedding("part.output1")))
             .rows == Rows{0, 0, 7, 7});
@@ -56,8 +56,8 @@ TEST_CASE("code columns: those that an Embedding reads, past layers that move nu
                 To(part + "    - Reshape: {name: moved, shape: [-1, 2]}\n" + embedding("moved")))
             .rows == Rows{0, 7, 7, 0});
   // Read by two layers: the fewest rows.
-  CHECK(CodesOf("[1]", "    - Embedding: {name: e5, inputs: x, input_dim: 5, output_dim: 2}\n" +
-                           To(embedding("x")))
+  CHECK(CodesOf("[1]", To("    - Embedding: {name: e5, inputs: x, input_dim: 5, output_dim: 2}\n" +
+                          embedding("x") + "    - elemwise_add: {inputs: [e5, e]}\n"))
             .rows == Rows{5});
 }
 
