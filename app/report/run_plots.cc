@@ -46,10 +46,13 @@ plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
 
 plot::Chart LearningRate(const std::vector<plot::Point>& points) {
   std::vector<double> sorted;
-  for (const plot::Point& point : points) sorted.push_back(point.y);
+  for (const plot::Point& point : points) {
+    if (std::isfinite(point.y)) sorted.push_back(point.y);  // the others have no order
+  }
   std::sort(sorted.begin(), sorted.end());
   // If most of the run has rates that a linear axis would show as 0.
-  const bool log = sorted.front() > 0 && sorted[sorted.size() / 2] < sorted.back() / 20;
+  const bool log =
+      !sorted.empty() && sorted.front() > 0 && sorted[sorted.size() / 2] < sorted.back() / 20;
   plot::Chart chart;
   chart.title = "learning rate";
   chart.x = EpochAxis();
@@ -94,10 +97,9 @@ std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& t
     metrics = metrics ? plot::Stack(*metrics, one) : one;
   }
   if (metrics) drawings.emplace_back("metrics", std::move(*metrics));
-  drawings.emplace_back(
-      "learning_rate",
-      plot::Draw(
-          LearningRate(rates.empty() ? Points(table.Column("epoch"), table.Column("lr")) : rates)));
+  const std::vector<plot::Point> points =
+      rates.empty() ? Points(table.Column("epoch"), table.Column("lr")) : rates;
+  if (!points.empty()) drawings.emplace_back("learning_rate", plot::Draw(LearningRate(points)));
   return drawings;
 }
 

@@ -219,6 +219,13 @@ for line in '{"event":"epoch","epoch":"x","rates":[[0,1]]}' '{"epoch":1,"rates":
   echo "$line" >>continued/events.jsonl
 done
 expect 0 train continued --extend train.epochs=1 -q
+for table in 'epoch,val_loss\n1,2\n2,3\n' 'epoch,lr\n1,\n2,nan\n3,0.1\n'; do
+  cp -r run drawn
+  rm -f drawn/events.jsonl
+  printf "$table" >drawn/metrics.csv
+  expect 0 train drawn --resume -q
+  rm -rf drawn
+done
 expect 0 train points.yaml --out watched -q 'train.monitor={pattern: "*", every: 1}'
 for text in 'step\n1\n' 'step,name\n1,a\n' '1,2,3\n4,5,6\n'; do
   printf "$text" >watched/monitor.csv
