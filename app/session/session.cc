@@ -356,7 +356,9 @@ Symbol Session::TrainedNet() const {
   const config::TrainConfig& train = config().train;
   const OperatorRegistry& operators = runtime_->operators();
   Symbol net = net_.symbol;
-  if (AllowsLossesInBlocks(OptionsOfBinding().workers[0], OptionsOfBinding().modes))
+  // As a Trainer does; what is monitored may be the probabilities.
+  const BindOptions binding = OptionsOfBinding();
+  if (train.monitor.pattern.empty() && AllowsLossesInBlocks(binding.workers[0], binding.modes))
     net = WithLossesInBlocks(operators, net, ShapesOfTraining(config().data.batch_size), Metrics());
   return FixesStatistics(train) && train.freeze.epochs == 0
              ? WithFixedStatistics(operators, net, LrPatternsOf(train, net_))
