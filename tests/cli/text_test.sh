@@ -128,7 +128,8 @@ expect 2 init corpus --overwrite --size 64
 head -c 500 count.txt >tiny.txt
 expect 4 init tiny.txt
 says "too few to learn from"
-expect 8 init each.csv
+head -c 500 count.txt >tiny.dat2
+expect 8 init tiny.dat2
 says "is not a folder"
 
 # --- what does not fit
