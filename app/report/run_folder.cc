@@ -112,12 +112,16 @@ bool IsOwnName(const std::string& folder, const std::string& name) {
   if (folder == "samples") return name.starts_with("train_batch") && name.ends_with(".png");
   if (folder == "eval") {
     return name == "report.json" ||
-           IsDrawing(name,
-                     {"confusion", "classes", "reliability", "mistakes", "worst", "curves"}) ||
+           IsDrawing(name, {"confusion", "classes", "reliability", "mistakes", "worst", "curves",
+                            "predictions", "predictions_2", "predictions_3", "predictions_4",
+                            "predictions_5", "predictions_6", "predictions_7", "predictions_8"}) ||
            IsTable(name, {"classes", "confusion", "calibration", "thresholds", "decisions",
                           "mistakes", "curves", "confused_letters"});
   }
-  const std::string base = name.ends_with(".new") ? name.substr(0, name.size() - 4) : name;
+  std::string base = name;
+  for (const std::string_view ending : {".new", ".temperature.json"}) {
+    if (base.ends_with(ending)) base.resize(base.size() - ending.size());
+  }
   return base == "last" || base == "previous" || base == "best" || base.starts_with("best-") ||
          NumberOf(base, "epoch") > 0 || base == "epoch-0000";
 }

@@ -62,6 +62,12 @@ expect 2 eval sure@1 noisy.csv --calibrate
 says "--calibrate is for runs and checkpoints; sure@1 is neither"
 sed 's/- FullyConnected: {num_hidden: 2}/- FullyConnected: {num_hidden: 1}/; s/SoftmaxOutput/LinearRegressionOutput/; s/accuracy, cross_entropy/mse/; s/epochs: 200/epochs: 1/' sure.yaml >numbers.yaml
 expect 0 train numbers.yaml --out numbers -q
+# What eval has written belongs to the run.
+expect 0 eval numbers
+holds "no figure of predictions" test -s numbers/eval/predictions.png
+expect 0 train numbers.yaml --out numbers --overwrite -q
+expect 0 eval sure/checkpoints/last --calibrate
+expect 0 train sure.yaml --out sure --overwrite -q train.epochs=1
 expect 2 eval numbers --calibrate
 says "--calibrate fits temperatures of classifiers"
 finish
