@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/support/operator_case.h"
+#include "tests/support/small_nets.h"
 
 namespace mxtrain::test {
 namespace {
@@ -15,52 +17,63 @@ struct CrossEntropyForm {
   bool by_valid = false;  // which is divided by the number of labels that are not ignored
 };
 
+// softmax(scores) of a row, and its log of the sum of their exponentials.
+struct SoftmaxOfRow {
+  Values probabilities, scores;
+  double log_sum = 0;
+};
+SoftmaxOfRow RowOf(const CrossEntropyForm& form, const Arrays& in, int64_t row) {
+  SoftmaxOfRow of;
+  double sum = 0;
+  for (int64_t k = 0; k < form.classes; ++k) {
+    double score = in.size() > 3 ? in[3][static_cast<size_t>(k)] : 0;
+    for (int64_t i = 0; i < form.width; ++i) {
+      score += in[0][static_cast<size_t>(row * form.width + i)] *
+               in[1][static_cast<size_t>(k * form.width + i)];
+    }
+    of.scores.push_back(score);
+    sum += std::exp(score);
+  }
+  of.log_sum = std::log(sum);
+  for (const double score : of.scores) of.probabilities.push_back(std::exp(score) / sum);
+  return of;
+}
+
 // Of each row, from the definition.
 Values LossesOfRows(const CrossEntropyForm& form, const Arrays& in) {
   Values losses(static_cast<size_t>(form.rows));
   for (int64_t r = 0; r < form.rows; ++r) {
     const auto label = static_cast<int64_t>(in[2][static_cast<size_t>(r)]);
     if (label < 0 || label >= form.classes) continue;
-    double sum = 0, own = 0;
-    for (int64_t k = 0; k < form.classes; ++k) {
-      double score = in.size() > 3 ? in[3][static_cast<size_t>(k)] : 0;
-      for (int64_t i = 0; i < form.width; ++i) {
-        score += in[0][static_cast<size_t>(r * form.width + i)] *
-                 in[1][static_cast<size_t>(k * form.width + i)];
-      }
-      sum += std::exp(score);
-      if (k == label) own = score;
-    }
-    losses[static_cast<size_t>(r)] = std::log(sum) - own;
+    const SoftmaxOfRow row = RowOf(form, in, r);
+    losses[static_cast<size_t>(r)] = row.log_sum - row.scores[static_cast<size_t>(label)];
   }
   return losses;
 }
 
-// What the gradient is that of.
-double TotalLoss(const CrossEntropyForm& form, const Arrays& in) {
-  const Values losses = LossesOfRows(form, in);
-  double sum = 0, valid = 0;
-  for (size_t r = 0; r < losses.size(); ++r) {
-    if (in[2][r] == form.ignored) continue;
-    sum += losses[r];
-    valid += 1;
-  }
-  return form.scale * sum / (form.by_valid ? std::max(valid, 1.0) : 1.0);
-}
-
-Arrays SlopesOfTotalLoss(const CrossEntropyForm& form, Arrays in) {
-  constexpr double kStep = 1e-5;
+// By the chain rule.
+Arrays GradientOf(const CrossEntropyForm& form, const Arrays& in) {
   Arrays slopes(in.size());
-  for (size_t a = 0; a < in.size(); ++a) {
-    if (a == 2) continue;
-    for (double& x : in[a]) {
-      const double before = x;
-      x = before + kStep;
-      const double above = TotalLoss(form, in);
-      x = before - kStep;
-      const double below = TotalLoss(form, in);
-      x = before;
-      slopes[a].push_back((above - below) / (2 * kStep));
+  for (const size_t a : {size_t{0}, size_t{1}, size_t{3}}) {
+    if (a < in.size()) slopes[a].assign(in[a].size(), 0.0);
+  }
+  double valid = 0;
+  for (const double label : in[2]) valid += label != form.ignored;
+  const double factor = form.scale / (form.by_valid ? std::max(valid, 1.0) : 1.0);
+  for (int64_t r = 0; r < form.rows; ++r) {
+    const double label = in[2][static_cast<size_t>(r)];
+    if (label == form.ignored) continue;
+    const SoftmaxOfRow row = RowOf(form, in, r);
+    for (int64_t k = 0; k < form.classes; ++k) {
+      const double slope = factor * (row.probabilities[static_cast<size_t>(k)] -
+                                     (k == static_cast<int64_t>(label) ? 1 : 0));
+      for (int64_t i = 0; i < form.width; ++i) {
+        const auto x = static_cast<size_t>(r * form.width + i),
+                   w = static_cast<size_t>(k * form.width + i);
+        slopes[0][x] += slope * in[1][w];
+        slopes[1][w] += slope * in[0][x];
+      }
+      if (in.size() > 3) slopes[3][static_cast<size_t>(k)] += slope;
     }
   }
   return slopes;
@@ -85,7 +98,7 @@ OperatorCase LinearCrossEntropyCase(const std::string& name, const CrossEntropyF
   }
   c.forward = [form](const Arrays& in, const Arrays&) { return Arrays{LossesOfRows(form, in)}; };
   c.gradient = [form](const Arrays& in, const Arrays&, const Arrays&) {
-    return SlopesOfTotalLoss(form, in);
+    return GradientOf(form, in);
   };
   c.tolerance = {64, "sums over the width, then exponentials and a sum over the classes"};
   c.lowered_epsilons = 64;
@@ -127,6 +140,28 @@ TEST_CASE("linear_cross_entropy: divided by the number of labels") {
   Kwargs kwargs = kNoBias;
   kwargs.emplace_back("normalization", "batch");
   RunCase(LinearCrossEntropyCase("batch", {4, 3, 5, -1, 1, true}, TShape{4, 3}, kwargs));
+}
+
+TEST_CASE("linear_cross_entropy: the gradient by the chain rule is that of central differences") {
+  const CrossEntropyForm form{5, 3, 4, -1, 3, true};
+  Arrays in{ValuesFor("x", 15), ValuesFor("w", 12), {0, -1, 2, 3, 1}, ValuesFor("b", 4)};
+  const auto total = [&] {
+    const Values losses = LossesOfRows(form, in);
+    return 3 * std::accumulate(losses.begin(), losses.end(), 0.0) / 4;  // the label -1 has none
+  };
+  const Arrays slopes = GradientOf(form, in);
+  constexpr double kStep = 1e-5;
+  for (const size_t a : {size_t{0}, size_t{1}, size_t{3}}) {
+    for (size_t i = 0; i < in[a].size(); ++i) {
+      const double before = in[a][i];
+      in[a][i] = before + kStep;
+      const double above = total();
+      in[a][i] = before - kStep;
+      const double below = total();
+      in[a][i] = before;
+      CHECK(slopes[a][i] == doctest::Approx((above - below) / (2 * kStep)).epsilon(1e-7).scale(1));
+    }
+  }
 }
 
 TEST_CASE("linear_cross_entropy: mismatched shapes") {
