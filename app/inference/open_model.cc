@@ -245,14 +245,22 @@ void CheckOrder(const std::string& model, const std::string& data, const std::st
         command, report::QuoteShell(data), report::QuoteShell(model));
 }
 
-std::vector<std::string> FilesOf(const std::string& where) {
+namespace {
+
+// Without what a checkpoint is based on.
+std::vector<std::string> OwnFilesOf(const std::string& where) {
   const size_t at = where.rfind('@');
-  if (at != std::string::npos && !fs::exists(where))
-    return {where.substr(0, at) + "-symbol.json", ReferenceParamsFile(where)};
-  std::vector<std::string> files = {where};
+  if (at == std::string::npos || fs::exists(where)) return {where};
+  return {where.substr(0, at) + "-symbol.json", ReferenceParamsFile(where)};
+}
+
+}  // namespace
+
+std::vector<std::string> FilesOf(const std::string& where) {
+  std::vector<std::string> files = OwnFilesOf(where);
   try {
     for (const std::string& base : BaseFilesOf(CheckpointOf(where))) {
-      const std::vector<std::string> more = FilesOf(base);
+      const std::vector<std::string> more = OwnFilesOf(base);
       files.insert(files.end(), more.begin(), more.end());
     }
   } catch (const Error&) {

@@ -87,7 +87,7 @@ expect 3 train tuned --resume train.epochs=9
 says "the checkpoint holds what LoRA added to"
 rm -r base && mv right base
 expect 3 train base --resume "${lora[@]}" train.epochs=9
-says "the checkpoint was made without train.lora, this run is with it"
+says "base is a run of another net, recipe: unit0_attention_qkv_fc_lora_a_weight is not in the run"
 
 # --- what it takes, before it is taken; what is refused
 expect 0 plan tuned.yaml "${lora[@]}"
