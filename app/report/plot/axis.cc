@@ -76,7 +76,7 @@ void Axis::AddLinearTicks(int count, bool whole) {
   double step = RoundStep(high_ - low_, count);
   if (whole) step = std::max(step, 1.0);
   const double slack = 1e-6 * step;
-  for (double k = std::ceil((low_ - slack) / step); k * step <= high_ + slack; ++k)
+  for (double k = std::ceil((low_ - slack) / step); k * step <= high_ + slack && HasRoom(); ++k)
     ticks_.push_back({k * step, TickText(k * step, step)});
 }
 
@@ -102,7 +102,7 @@ void Axis::AddLogTicks(int count) {
   ticks_.clear();
   const double low = std::pow(10, low_), high = std::pow(10, high_),
                linear = RoundStep(high - low, count);
-  for (double k = std::ceil(low / linear); k * linear <= high; ++k)
+  for (double k = std::ceil(low / linear); k * linear <= high && HasRoom(); ++k)
     ticks_.push_back({k * linear, TickText(k * linear, linear)});
 }
 

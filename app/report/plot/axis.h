@@ -34,6 +34,8 @@ class Axis {
  private:
   void AddLinearTicks(int count, bool whole);
   void AddLogTicks(int count);
+  // Between values so large that a step does not change them, ticks would have no end.
+  bool HasRoom() const { return ticks_.size() < 100; }
   const bool log_;
   double low_ = 0, high_ = 1;  // of the values; of their decimal logarithms on a log axis
   std::vector<Tick> ticks_;

@@ -95,6 +95,7 @@ TEST_CASE("values near the limits of double are not shown, and give no coordinat
     CHECK(axis.Place(2) <= 1);
     for (const Axis::Tick& tick : axis.ticks()) CHECK(std::isfinite(axis.Place(tick.value)));
   }
+  CHECK(Axis({}, {-9e299, std::nextafter(-9e299, 0.0)}, 8).ticks().size() <= 100);
   Chart chart;
   chart.series.push_back({.name = "loss", .points = {{1, most}, {2, -most}, {3, 1}, {4, 2}}});
   CHECK(ToSvg(Draw(chart)).find("nan") == std::string::npos);
