@@ -193,7 +193,7 @@ Tensor FloatTensor(const std::vector<int64_t>& dims, const Values& values) {
   return Tensor::Floats(dims, std::vector<float>(values.begin(), values.end()));
 }
 
-// With both directions, initial states and lengths in one net, and with what is usual left out in
+// With both directions, initial states and lengths in one net, and none of these in
 // another.
 TEST_CASE_FIXTURE(Fixture, "RNN, LSTM and GRU by their definitions") {
   constexpr int kSteps = 5, kBatch = 3, kInputs = 2, kHidden = 4;

@@ -44,7 +44,7 @@ class MXTRAIN_API PackedRows {
 // The documents of the tokens [begin, end). One ends at `ends`, rising places behind a token, and
 // behind each `terminator` (-1: there is none). A document begins with the terminator of the one
 // before, if there is one, so that its first token is learnt too. Those that begin before `begin`,
-// end behind `end` or have no token but the terminator are left out. `read`: tokens from a place.
+// end behind `end` or have no token but the terminator are skipped. `read`: tokens from a place.
 MXTRAIN_API std::vector<TextPiece> FindDocuments(
     int64_t begin, int64_t end, int64_t all, std::span<const int64_t> ends, int64_t terminator,
     const std::function<void(int64_t first, std::span<text::TokenId> ids)>& read);
