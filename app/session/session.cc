@@ -355,11 +355,13 @@ Symbol Session::TrainedNet() const {
   if (cut) return cut->head;
   const config::TrainConfig& train = config().train;
   const OperatorRegistry& operators = runtime_->operators();
-  Symbol net = net_.symbol;
-  // As a Trainer does; what is monitored may be the probabilities.
   const BindOptions binding = OptionsOfBinding();
-  if (train.monitor.pattern.empty() && AllowsLossesInBlocks(binding.workers[0], binding.modes))
-    net = WithLossesInBlocks(operators, net, ShapesOfTraining(config().data.batch_size), Metrics());
+  const Symbol net = WithLossesInBlocks(operators, net_.symbol,
+                                        {.ctx = binding.workers[0],
+                                         .modes = binding.modes,
+                                         .shapes = ShapesOfTraining(config().data.batch_size),
+                                         .metrics = Metrics(),
+                                         .watched = !train.monitor.pattern.empty()});
   return FixesStatistics(train) && train.freeze.epochs == 0
              ? WithFixedStatistics(operators, net, LrPatternsOf(train, net_))
              : net;

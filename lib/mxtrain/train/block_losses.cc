@@ -11,6 +11,7 @@
 namespace mxtrain {
 namespace {
 
+constexpr const char* kBlockLoss = "linear_cross_entropy";
 constexpr int64_t kLeastScoreBytes = 4 << 20;
 
 bool IsTrue(const Node& node, const char* param) {
@@ -94,18 +95,21 @@ class Finder {
   std::set<std::string> compared_;  // heads whose probabilities a metric reads; "": of any
 };
 
-}  // namespace
-
-bool AllowsLossesInBlocks(Context ctx, const ComputeModes& modes) {
+bool TakesBlocks(const OperatorRegistry& operators, const BlockLossRequest& request) {
+  const ComputeModes& modes = request.modes;
   const bool takes_type = !modes.amp || (*modes.amp == DType::kBfloat16 && WhyNoBfloat16().empty());
-  return ctx.type == DeviceType::kCPU && modes.fuse && takes_type && modes.group2ctx.empty();
+  return !request.watched && modes.fuse && takes_type && modes.group2ctx.empty() &&
+         request.ctx.type == DeviceType::kCPU &&
+         !operators.Kernels(kBlockLoss, DeviceType::kCPU).empty();
 }
 
+}  // namespace
+
 Symbol WithLossesInBlocks(const OperatorRegistry& operators, const Symbol& net,
-                          const std::map<std::string, TShape>& shapes,
-                          const std::vector<MetricSpec>& metrics) {
+                          const BlockLossRequest& request) {
+  if (!TakesBlocks(operators, request)) return net;
   const Graph& graph = net.graph();
-  const Finder finder(net, shapes, metrics);
+  const Finder finder(net, request.shapes, request.metrics);
   std::map<const Node*, const Node*> layers;  // by the loss
   for (const NodeEntry& head : graph.heads) {
     if (const Node* layer = finder.LayerOf(head))
@@ -126,8 +130,7 @@ Symbol WithLossesInBlocks(const OperatorRegistry& operators, const Symbol& net,
       params.emplace_back(name, ParamOf(*layer.op, name));
     for (const char* name : {"grad_scale", "use_ignore", "ignore_label", "normalization"})
       params.emplace_back(name, ParamOf(*node.op, name));
-    return Symbol::Create(operators, "linear_cross_entropy", node.name, params, in, {}, node.attrs,
-                          node.where);
+    return Symbol::Create(operators, kBlockLoss, node.name, params, in, {}, node.attrs, node.where);
   };
   return Rebuilding(graph, {}, build).Of(graph.heads);
 }

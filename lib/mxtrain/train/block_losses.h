@@ -13,15 +13,21 @@
 
 namespace mxtrain {
 
-// Whether nets that are trained in this way may be changed so: float32, or bfloat16 where the
-// processor has it, on one CPU with fusion.
-MXTRAIN_API bool AllowsLossesInBlocks(Context ctx, const ComputeModes& modes);
+// How a net is trained, as far as it decides whether its losses are computed in blocks.
+struct BlockLossRequest {
+  Context ctx;  // of the first worker
+  ComputeModes modes;
+  std::map<std::string, TShape> shapes;  // of the arrays of a batch
+  std::vector<MetricSpec> metrics;
+  bool watched = false;  // outputs of nodes are shown while it trains
+};
 
-// `shapes`: of the arrays of a batch. A head is left as it is if its scores take less than 4 MiB,
-// are read elsewhere too, have another loss than the plain cross entropy, or if a metric compares
-// its probabilities.
+// The net that a Trainer binds. It is `net` itself where blocks are not for it: on another device
+// than the CPU or in a build without a kernel for it (oneDNN's), with float16, or with bfloat16 on
+// a processor that lacks it, without fusion, with groups placed on devices, or watched. A head is
+// left as it is if its scores take less than 4 MiB, are read elsewhere too, have another loss than
+// the plain cross entropy, or if a metric compares its probabilities.
 MXTRAIN_API Symbol WithLossesInBlocks(const OperatorRegistry& operators, const Symbol& net,
-                                      const std::map<std::string, TShape>& shapes,
-                                      const std::vector<MetricSpec>& metrics);
+                                      const BlockLossRequest& request);
 
 }  // namespace mxtrain
