@@ -29,7 +29,9 @@ class Generate final : public Command {
   void Declare(CommandLine& line) override {
     Arguments arguments = line.Add("generate", "continue a text with a language model");
     DeclareModel(arguments, &model_);
-    arguments.Option("--prompt", &prompt_, "the text to continue; default: a new line")
+    arguments
+        .Option("--prompt", &prompt_,
+                "the text to continue, or the question to answer; default: a new line")
         .Takes("TEXT");
     arguments
         .Option("--prompt-file", &prompt_file_, "a file with the text to continue; - for stdin")
@@ -39,6 +41,14 @@ class Generate final : public Command {
                 "a file with a text to continue on each line; - for stdin. With --json each gives "
                 "a line")
         .Takes("FILE");
+    arguments
+        .Option("--system", &system_,
+                "of a model that was trained on conversations: what the system says before the "
+                "question")
+        .Takes("TEXT");
+    arguments.Flag("--raw", &raw_,
+                   "of a model that was trained on conversations: continue the prompt as it is, "
+                   "instead of answering it as a question");
     arguments.Option("--batch", &batch_, "prompts of --prompts to continue at once")
         .Positive()
         .ShowsDefault();
@@ -87,6 +97,18 @@ class Generate final : public Command {
         inference::OpenModel(flags, model_, {}, console.log());
     inference::RemoveLabels(runtime->operators(), &model, console.logger());
     const text::TokenizerPtr tokenizer = inference::TokenizerOf(model);
+    const std::optional<text::ChatFormat> chat =
+        raw_ ? std::nullopt : inference::ChatFormatOf(model);
+    if (!chat && !system_.empty()) {
+      Throw(ErrorKind::kUsage, "--system: {}",
+            raw_ ? "with --raw there is none"
+                 : model.file + " was not trained on conversations (data.train.source: chat)");
+    }
+    if (chat && prompt_.empty() + prompt_file_.empty() + prompts_.empty() == 3) {
+      Throw(ErrorKind::kUsage,
+            "{} answers questions: give one with --prompt, or --raw to continue a text",
+            model.file);
+    }
     const std::vector<std::string> prompts = Prompts();
     options_.rows = std::min(batch_, std::ssize(prompts));
     options_.caches = !no_cache_;
@@ -95,19 +117,25 @@ class Generate final : public Command {
         *runtime, model, tokenizer->vocabulary_size(), device,
         session::ModesOf(model, flags, *runtime, device, {}, console.logger()), options_,
         console.logger());
-    std::vector<GrowingText> texts = Begin(*tokenizer, prompts, generator.length());
+    std::vector<GrowingText> texts = Begin(*tokenizer, chat, prompts, generator.length());
     CatchSignals();
     inference::TextWriter writer(*tokenizer, sampling_, max_tokens_);
     const auto rows = static_cast<size_t>(options_.rows);
     for (size_t first = 0; first < texts.size() && StopFlag() == 0; first += rows) {
       const auto group = std::span(texts).subspan(first, std::min(rows, texts.size() - first));
       const bool streams = texts.size() == 1 && !flags.json;
-      if (streams) std::cout << Shown(group[0].prompt) << std::flush;
+      if (streams && !chat) std::cout << Shown(group[0].prompt) << std::flush;
       writer.Write(&generator, group, static_cast<int64_t>(first), [&] {
         if (streams) std::cout << Shown(group[0].stream.Next()) << std::flush;
         return StopFlag() == 0;
       });
-      for (GrowingText& text : group) Print(text, streams, flags.json, &text != texts.data());
+      for (GrowingText& text : group) {
+        if (!flags.json && !streams) {
+          std::cout << (&text != texts.data() ? "\n" : "") << Shown(text.prompt)
+                    << (chat ? "\n" : "");
+        }
+        Print(text, streams, flags.json);
+      }
     }
     std::cout << std::flush;
     return StopFlag() == 1 ? 128 + StopSignal() : 0;
@@ -133,11 +161,26 @@ class Generate final : public Command {
     return lines;
   }
 
+  // Of a conversation: up to where its answer begins.
+  text::Ids IdsOf(const text::Tokenizer& tokenizer, const std::optional<text::ChatFormat>& chat,
+                  const std::string& prompt) const {
+    if (!chat) return io::EncodeBeginning(tokenizer, prompt);
+    text::Ids ids;
+    if (!system_.empty()) chat->Encode(tokenizer, {text::ChatRole::kSystem, system_}, &ids);
+    const std::string_view question = Trim(prompt, "\r\n");  // of a file
+    chat->Encode(tokenizer, {text::ChatRole::kUser, std::string(question)}, &ids);
+    chat->BeginAnswer(tokenizer, &ids);
+    return ids;
+  }
+
   std::vector<GrowingText> Begin(const text::Tokenizer& tokenizer,
+                                 const std::optional<text::ChatFormat>& chat,
                                  const std::vector<std::string>& prompts, int64_t most) const {
     std::vector<GrowingText> texts;
+    std::vector<std::string> stops = stops_;
+    if (chat) stops.push_back(chat->end());
     for (const std::string& prompt : prompts) {
-      text::Ids ids = io::EncodeBeginning(tokenizer, prompt);
+      text::Ids ids = IdsOf(tokenizer, chat, prompt);
       const std::string which = prompts.size() == 1
                                     ? "the prompt"
                                     : format("prompt {} ('{}')", texts.size() + 1,
@@ -147,7 +190,7 @@ class Generate final : public Command {
         Throw(ErrorKind::kUsage, "{} has {}, and the model reads at most {}", which,
               Counted(std::ssize(ids), "token"), most);
       }
-      texts.push_back({prompt, inference::TextStream(tokenizer, stops_, std::move(ids))});
+      texts.push_back({prompt, inference::TextStream(tokenizer, stops, std::move(ids))});
     }
     return texts;
   }
@@ -157,7 +200,7 @@ class Generate final : public Command {
     return isatty(STDOUT_FILENO) != 0 ? report::PrintableLines(text) : std::string(text);
   }
 
-  static void Print(GrowingText& text, bool streamed, bool json, bool later) {
+  static void Print(GrowingText& text, bool streamed, bool json) {
     const std::string rest(text.stream.Last());
     if (json) {
       std::cout << report::JsonText({{"prompt", text.prompt},
@@ -165,19 +208,17 @@ class Generate final : public Command {
                                      {"tokens", text.tokens},
                                      {"ended_by", inference::NameOf(text.end)}})
                 << "\n";
-    } else if (streamed) {
-      std::cout << Shown(rest) << "\n";
     } else {
-      std::cout << (later ? "\n" : "") << Shown(text.prompt) << Shown(text.stream.text()) << "\n";
+      std::cout << Shown(streamed ? rest : text.stream.text()) << "\n";
     }
   }
 
-  std::string model_, prompt_, prompt_file_, prompts_;
+  std::string model_, prompt_, prompt_file_, prompts_, system_;
   std::vector<std::string> stops_;
   inference::SamplingOptions sampling_;
   inference::GenerationOptions options_;
   int64_t max_tokens_ = 200, batch_ = 8;
-  bool no_cache_ = false;
+  bool no_cache_ = false, raw_ = false;
 };
 
 }  // namespace

@@ -28,8 +28,14 @@ text::TokenizerPtr TokenizerOf(const Model& model) {
   const std::string text = session::PipelineSpec::FromJson(model.info.pipeline).TokenizerText();
   if (!text.empty()) return text::TokenizerFromText(text, model.file);
   Throw(ErrorKind::kUsage,
-        "{} is no language model: it was not trained on text (data.train.source: text)",
+        "{} is no language model: it was not trained on text (data.train.source: text or chat)",
         model.file);
+}
+
+std::optional<text::ChatFormat> ChatFormatOf(const Model& model) {
+  const std::string text = session::PipelineSpec::FromJson(model.info.pipeline).ChatText();
+  if (text.empty()) return std::nullopt;
+  return text::ChatFormat::FromText(text, model.file);
 }
 
 int64_t WindowRule::Begin(int64_t tokens) const {

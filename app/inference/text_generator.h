@@ -2,17 +2,21 @@
 #pragma once
 // A language model run token by token, on one text or several at once.
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "app/inference/token_windows.h"
 #include "mxtrain/base/log.h"
+#include "mxtrain/text/chat_format.h"
 
 namespace mxtrain::inference {
 
 // The tokenizer that a model was trained with. Throws kUsage for a model that has none.
 text::TokenizerPtr TokenizerOf(const Model& model);
+// The format of the conversations that it was trained on; nothing for a model of texts.
+std::optional<text::ChatFormat> ChatFormatOf(const Model& model);
 
 // What a net sees of a text that is longer than its window: as soon as it does not fit, only its
 // last `keep` tokens stay, and the window fills again. So a net sees more than `keep` tokens, up to

@@ -165,9 +165,7 @@ Kwargs DataIters::ParamsOf(const io::Source& source, const config::SourceConfig&
   // An image source has one data and one label field; the net's names are given to them.
   if (source.data_fields().size() == 1 && net.inputs.size() == 1)
     kwargs.emplace_back("data_name", net.inputs[0].name);
-  const std::vector<io::FieldSpec>& labels = source.label_fields();
-  const bool packed = labels.size() == 2 && labels[1].name == kTokenPosition;
-  if ((labels.size() == 1 || packed) && net.labels.size() == 1)
+  if (io::HasOneLabel(source) && net.labels.size() == 1)
     kwargs.emplace_back("label_name", net.labels[0].name);
   if (const std::optional<int64_t> channels = ImageChannels(source, net.inputs))
     kwargs.emplace_back("channels", params::Print(*channels));

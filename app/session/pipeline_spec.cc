@@ -11,6 +11,7 @@
 #include "mxtrain/io/column_statistics.h"
 #include "mxtrain/io/first_record.h"
 #include "mxtrain/io/image_targets.h"
+#include "mxtrain/io/token_position.h"
 
 namespace mxtrain::session {
 namespace {
@@ -233,6 +234,10 @@ std::string PipelineSpec::TokenizerText() const {
   return TextOf("tokenizer_text");
 }
 
+std::string PipelineSpec::ChatText() const {
+  return TextOf("chat_text");
+}
+
 std::string PipelineSpec::EncoderText() const {
   return TextOf("encoder_text");
 }
@@ -341,7 +346,7 @@ std::unique_ptr<DataIter> NewModelIter(Runtime& runtime, std::shared_ptr<const i
         transforms.push_back({"resize", {{"size", params::Print(TShape{input[1], input[2]})}}});
     }
   }
-  if (source->label_fields().size() == 1 && model.labels.size() == 1)
+  if (io::HasOneLabel(*source) && model.labels.size() == 1)
     kwargs.emplace_back("label_name", model.labels[0].name);
   io::PipelineParam param;
   param.Init(kwargs, "data");

@@ -71,6 +71,9 @@ struct PipelineSpec {
   PipelineSpec OfArrays() const;
   // The tokenizer of a model that was trained on text (Tokenizer::ToText); "" for others.
   std::string TokenizerText() const;
+  // How the conversations that a model was trained on become text (text::ChatFormat::ToText); "" if
+  // it was not.
+  std::string ChatText() const;
   // How the texts of a classifier become ids (text::TextEncoder::ToText); "" for others.
   std::string EncoderText() const;
   // Whether it tells where its data is.

@@ -41,6 +41,7 @@ last() { awk -F, -v want="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == wan
 holds "the lines are not learned: perplexity $(last val_perplexity)" test "$(last val_perplexity)" -lt 2200
 expect 0 generate run --prompt $'\nccc' --temperature 0 --max-tokens 3
 prints "ccc"
+expect 0 eval run
 expect 0 eval run lines.txt
 expect 0 plan lines.yaml
 

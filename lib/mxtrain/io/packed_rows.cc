@@ -42,6 +42,29 @@ PackedRows::PackedRows(const std::vector<TextPiece>& pieces, int64_t row_length)
   }
 }
 
+void FillRow(std::span<const TextPiece> row, int64_t length,
+             const std::function<void(int64_t first, std::span<text::TokenId> ids)>& read,
+             const std::function<bool(int64_t place)>& learns, const RowFields& fields) {
+  const auto places = static_cast<size_t>(length);
+  fields.data->made.assign(places, 0);
+  fields.label->made.assign(places, -1);
+  fields.position->made.assign(places, -1);
+  size_t at = 0;
+  text::Ids ids;
+  for (const TextPiece& piece : row) {
+    ids.resize(static_cast<size_t>(piece.length + 1));
+    read(piece.first, ids);
+    for (size_t i = 0; i + 1 < ids.size(); ++i, ++at) {
+      fields.data->made[at] = static_cast<float>(ids[i]);
+      if (!learns || learns(piece.first + static_cast<int64_t>(i) + 1))
+        fields.label->made[at] = static_cast<float>(ids[i + 1]);
+      fields.position->made[at] = static_cast<float>(i);
+    }
+  }
+  for (FieldValue* value : {fields.data, fields.label, fields.position})
+    value->values = value->made;
+}
+
 std::vector<TextPiece> FindDocuments(
     int64_t begin, int64_t end, int64_t all, std::span<const int64_t> ends, int64_t terminator,
     const std::function<void(int64_t first, std::span<text::TokenId> ids)>& read) {

@@ -9,6 +9,7 @@
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/encode_texts.h"
 #include "mxtrain/io/internal/packed_rows.h"
+#include "mxtrain/io/internal/token_names.h"
 #include "mxtrain/io/source_factory.h"
 #include "mxtrain/io/text_files.h"
 #include "mxtrain/io/token_position.h"
@@ -21,8 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using text::TokenId;
 using text::TokenizerPtr;
-
-constexpr TokenId kMostExact = 1 << 24;  // in float32
 
 TokenizerPtr TokenizerOf(const TextParam& param, std::span<const std::string> files) {
   static constexpr const char* kNames[] = {"characters", "words", "bytes"};  // of TextParam::Kind
@@ -101,7 +100,8 @@ class TextSource final : public Source {
         length_(param.length),
         streams_(param.streams),
         stride_(param.stride > 0 ? param.stride : param.length),
-        all_(std::move(tokens)) {
+        all_(std::move(tokens)),
+        names_(TokenNames(*all_.tokenizer)) {
     const auto all = static_cast<double>(all_.size());
     begin_ = static_cast<int64_t>(all * param.part[0]);
     const auto end = static_cast<int64_t>(all * param.part[1]);
@@ -117,8 +117,6 @@ class TextSource final : public Source {
       }
       size_ = parts * ((of_stream_ - 1 - length_) / stride_ + 1);
     }
-    for (int64_t id = 0; id < all_.tokenizer->vocabulary_size(); ++id)
-      names_.push_back(NameOf(*all_.tokenizer, static_cast<TokenId>(id)));
     const TShape shape{length_};
     data_ = {{"data", FieldKind::kValues, shape}};
     label_ = {{"label", FieldKind::kValues, shape}};
@@ -195,23 +193,9 @@ class TextSource final : public Source {
   }
 
   void ReadRow(int64_t index, Sample* sample) const {
-    const auto length = static_cast<size_t>(length_);
-    FieldValue &data = sample->data[0], &label = sample->labels[0], &position = sample->labels[1];
-    data.made.assign(length, 0);
-    label.made.assign(length, -1);
-    position.made.assign(length, -1);
-    size_t at = 0;
-    text::Ids ids;
-    for (const TextPiece& piece : rows_.Row(index)) {
-      ids.resize(static_cast<size_t>(piece.length + 1));
-      Tokens(piece.first, ids);
-      for (size_t i = 0; i + 1 < ids.size(); ++i, ++at) {
-        data.made[at] = static_cast<float>(ids[i]);
-        label.made[at] = static_cast<float>(ids[i + 1]);
-        position.made[at] = static_cast<float>(i);
-      }
-    }
-    for (FieldValue* value : {&data, &label, &position}) value->values = value->made;
+    FillRow(rows_.Row(index), length_,
+            [this](int64_t first, std::span<TokenId> ids) { Tokens(first, ids); }, nullptr,
+            {&sample->data[0], &sample->labels[0], &sample->labels[1]});
   }
 
   // The first token of an example.
@@ -219,28 +203,15 @@ class TextSource final : public Source {
     const int64_t parts = std::max<int64_t>(streams_, 1);
     return begin_ + index % parts * of_stream_ + index / parts * stride_;
   }
-  // As text, which a name of a class must be; an id that no token has is named by its number.
-  static std::string NameOf(const text::Tokenizer& tokenizer, TokenId id) {
-    std::string token;
-    try {
-      token = tokenizer.TokenOf(id);
-    } catch (const Error&) {
-      return std::to_string(id);
-    }
-    if (IsUtf8(token)) return token;
-    std::string bytes;
-    for (const char byte : token) bytes += format("<0x{:02X}>", static_cast<unsigned char>(byte));
-    return bytes;
-  }
 
   const std::string path_;
   const int64_t length_, streams_, stride_;
   int64_t begin_ = 0, size_ = 0;  // begin_: among all tokens of the files
   int64_t of_stream_ = 0;         // tokens; without streams all
   const TextTokens all_;
+  const std::vector<std::string> names_;  // of the tokens
   bool packs_ = false;
   PackedRows rows_;
-  std::vector<std::string> names_;  // of the tokens
   std::vector<FieldSpec> data_, label_;
 };
 
@@ -262,10 +233,6 @@ std::unique_ptr<Source> NewTextSource(const TextParam& param) {
           param.streams > 0 ? "streams" : "stride");
   }
   TextTokens tokens = IsTokenFileName(param.path) ? OfTokenFile(param) : OfTexts(param);
-  if (tokens.tokenizer->vocabulary_size() > int64_t{kMostExact}) {
-    Throw(ErrorKind::kData, "a vocabulary of {} is too large: ids up to {} are exact in float32",
-          tokens.tokenizer->vocabulary_size(), kMostExact);
-  }
   return std::make_unique<TextSource>(param, std::move(tokens));
 }
 

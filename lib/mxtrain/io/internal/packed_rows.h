@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mxtrain/base/macros.h"
+#include "mxtrain/io/source.h"
 #include "mxtrain/text/tokenizer.h"
 
 namespace mxtrain::io {
@@ -40,6 +41,16 @@ class MXTRAIN_API PackedRows {
   std::vector<size_t> begins_{0};  // of each row among them, and the end
   int64_t tokens_ = 0;
 };
+
+// The fields of a row of `length` places: the tokens of its documents, for each the one after it
+// (-1 where `learns` says that the token at that place of the text is not to be learnt; null: all
+// are), and its number in its document; at padding 0, -1 and -1. `read`: tokens from a place.
+struct RowFields {
+  FieldValue *data, *label, *position;
+};
+void FillRow(std::span<const TextPiece> row, int64_t length,
+             const std::function<void(int64_t first, std::span<text::TokenId> ids)>& read,
+             const std::function<bool(int64_t place)>& learns, const RowFields& fields);
 
 // The documents of the tokens [begin, end). One ends at `ends`, rising places behind a token, and
 // behind each `terminator` (-1: there is none). A document begins with the terminator of the one
