@@ -11,6 +11,7 @@
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/token_position.h"
 #include "mxtrain/train/loss_report.h"
+#include "mxtrain/train/packed_tokens.h"
 
 namespace mxtrain::session {
 namespace {
@@ -53,7 +54,10 @@ std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
   std::shared_ptr<const io::Source> source = Examples(validation);
   io::PipelineParam p;
   p.Init(ParamsOf(*source, c, pass), "data");
-  if (pass == Pass::kTraining) CheckBatch(*source, c);
+  if (pass == Pass::kTraining) {
+    CheckBatch(*source, c);
+    if (source->ignores_labels()) RequireIgnoredLabels(session_.net.symbol);
+  }
   p.Feed(ctx_);
   Measure(validation);
   std::unique_ptr<DataIter> iter;

@@ -72,6 +72,14 @@ expect 0 train chat.yaml --out prefixes train.epochs=1 \
   'data.train={source: chat, path: chats.jsonl, format: prefixes, user: "Q: ", assistant: "A: ", tokenizer: bytes, learn: all}'
 says 'questions begin with "Q: ", answers with "A: " and end with "\n"'
 
+# --- each conversation in a row of its own, as recurrent nets need it
+expect 0 train chat.yaml --out rows train.epochs=1 'data.train={source: chat, path: chats.jsonl, pack: false}' 'data.val={source: chat, path: chats.jsonl, pack: false}'
+says "400 conversations in 400 rows"
+expect 0 eval rows
+prints "perplexity"
+expect 3 train chat.yaml --out none data.train.pack=false data.val.pack=false net.layers.8.SoftmaxOutput.use_ignore=false
+says "give it use_ignore: true"
+
 # --- what does not fit
 bad() { printf '%s\n' "$1" >bad.jsonl; expect 4 train chat.yaml --out none data.train.path=bad.jsonl; }
 bad '{"messages": [{"role": "tool", "content": "x"}]}'

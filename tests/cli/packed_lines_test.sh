@@ -58,7 +58,7 @@ says "texts: 40 documents in"
 
 # --- what does not fit
 expect 3 train lines.yaml --out none net.layers.8.SoftmaxOutput.use_ignore=false
-says "rows of packed documents end with padding, whose label is -1; give it use_ignore: true"
+says "padding, and what is not to be learnt, has the label -1; give it use_ignore: true"
 expect 3 train lines.yaml --out none data.train.stride=3
 says "pack: documents are no windows of a stream; remove stride"
 expect 3 train lines.yaml --out none data.train.pack=words

@@ -60,7 +60,7 @@ net:
     - LayerNorm: {name: head}
     - FullyConnected: {name: scores, weight: token_weight, num_hidden: "${classes}", flatten: false, no_bias: true}
     - transpose: {name: by_token, axes: [0, 2, 1]}
-    - SoftmaxOutput: {name: softmax, multi_output: true, normalization: valid}
+    - SoftmaxOutput: {name: softmax, multi_output: true, normalization: valid, use_ignore: true}
 )";
 
 struct Texts {

@@ -70,10 +70,11 @@ class ChatSource final : public Source {
       Throw(ErrorKind::kData, "{}: nothing is learnt of its {}: they have no answers", path_,
             Counted(std::ssize(chats), "conversation"));
     }
-    rows_ = PackedRows(pieces_, length_);
+    rows_ = param.pack ? PackedRows(pieces_, length_) : PackedRows::OneEach(pieces_);
     const TShape shape{length_};
     data_ = {{"data", FieldKind::kValues, shape}};
-    label_ = {{"label", FieldKind::kValues, shape}, {kTokenPosition, FieldKind::kValues, shape}};
+    label_ = {{"label", FieldKind::kValues, shape}};
+    if (param.pack) label_.push_back({kTokenPosition, FieldKind::kValues, shape});
     found_ = {{"tokenizer_text", tokenizer_->ToText()}, {"chat_text", format_of.ToText()}};
     Tell(std::ssize(chats), format_of);
   }
@@ -83,14 +84,14 @@ class ChatSource final : public Source {
   const std::vector<FieldSpec>& label_fields() const override { return label_; }
   void Read(int64_t index, Sample* sample) const override {
     sample->data.resize(1);
-    sample->labels.resize(2);
+    sample->labels.resize(label_.size());
     FillRow(
         rows_.Row(index), length_,
         [this](int64_t first, std::span<TokenId> ids) {
           std::copy_n(ids_.begin() + first, ids.size(), ids.begin());
         },
         [this](int64_t place) { return learnt_[static_cast<size_t>(place)]; },
-        {&sample->data[0], &sample->labels[0], &sample->labels[1]});
+        {&sample->data[0], &sample->labels[0], label_.size() > 1 ? &sample->labels[1] : nullptr});
   }
   std::string Name(int64_t index) const override {
     const std::span<const TextPiece> row = rows_.Row(index);
@@ -101,6 +102,7 @@ class ChatSource final : public Source {
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
   const std::vector<std::string>& class_names() const override { return names_; }
   int64_t num_tokens() const override { return std::ssize(names_); }
+  bool ignores_labels() const override { return true; }
 
  private:
   void Add(const Chat& chat, const ChatFormat& format_of, bool all) {

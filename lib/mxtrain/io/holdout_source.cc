@@ -100,6 +100,7 @@ class Subset final : public Source {
   std::string TextOf(int64_t index) const override { return source_->TextOf(At(index)); }
   bool IsCut(int64_t index) const override { return source_->IsCut(At(index)); }
   int64_t num_tokens() const override { return source_->num_tokens(); }
+  bool ignores_labels() const override { return source_->ignores_labels(); }
   std::optional<int> ClassOf(int64_t index) const override { return source_->ClassOf(At(index)); }
   const std::vector<std::string>& class_names() const override { return source_->class_names(); }
 

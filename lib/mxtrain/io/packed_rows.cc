@@ -42,13 +42,23 @@ PackedRows::PackedRows(const std::vector<TextPiece>& pieces, int64_t row_length)
   }
 }
 
+PackedRows PackedRows::OneEach(std::vector<TextPiece> pieces) {
+  PackedRows rows;
+  for (const TextPiece& piece : pieces) {
+    rows.tokens_ += piece.length;
+    rows.begins_.push_back(rows.begins_.size());
+  }
+  rows.pieces_ = std::move(pieces);
+  return rows;
+}
+
 void FillRow(std::span<const TextPiece> row, int64_t length,
              const std::function<void(int64_t first, std::span<text::TokenId> ids)>& read,
              const std::function<bool(int64_t place)>& learns, const RowFields& fields) {
   const auto places = static_cast<size_t>(length);
   fields.data->made.assign(places, 0);
   fields.label->made.assign(places, -1);
-  fields.position->made.assign(places, -1);
+  if (fields.position) fields.position->made.assign(places, -1);
   size_t at = 0;
   text::Ids ids;
   for (const TextPiece& piece : row) {
@@ -58,11 +68,12 @@ void FillRow(std::span<const TextPiece> row, int64_t length,
       fields.data->made[at] = static_cast<float>(ids[i]);
       if (!learns || learns(piece.first + static_cast<int64_t>(i) + 1))
         fields.label->made[at] = static_cast<float>(ids[i + 1]);
-      fields.position->made[at] = static_cast<float>(i);
+      if (fields.position) fields.position->made[at] = static_cast<float>(i);
     }
   }
-  for (FieldValue* value : {fields.data, fields.label, fields.position})
-    value->values = value->made;
+  for (FieldValue* value : {fields.data, fields.label, fields.position}) {
+    if (value) value->values = value->made;
+  }
 }
 
 std::vector<TextPiece> FindDocuments(

@@ -165,6 +165,13 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
            lines += format("{},word{} more\n", "abc"[i % 3], i);
          dir.Write("texts.csv", lines);
        }},
+      {"chat",
+       [&] {
+         std::string lines;  // each fills a row
+         for (int64_t i = 0; i < kExamples; ++i)
+           lines += format("{{\"prompt\": \"{:04}\", \"completion\": \"a\"}}\n", i);
+         dir.Write("chats.jsonl", lines);
+       }},
       {"text_lines",
        [&] {
          std::string lines;
@@ -196,6 +203,8 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
   if (kind == "coco") return {{"path", dir.path("boxes.json")}};
   if (kind == "box_csv") return {{"path", dir.path("boxes.csv")}};
   if (kind == "labelled_text") return {{"path", dir.path("texts.csv")}, {"length", "2"}};
+  if (kind == "chat")
+    return {{"path", dir.path("chats.jsonl")}, {"tokenizer", "bytes"}, {"length", "65"}};
   if (kind == "text_lines") return {{"path", dir.path("lines.txt")}};
   if (kind == "text") return {{"path", dir.path("text.txt")}, {"length", "1"}};
   if (kind == "list") return {{"path", dir.path("list.txt")}};

@@ -106,6 +106,8 @@ class MXTRAIN_API Source {
   virtual bool IsCut(int64_t /*index*/) const { return false; }
   // Of texts: the number of ids that an example may hold, which an embedding has as rows; else 0.
   virtual int64_t num_tokens() const { return 0; }
+  // Whether labels may be -1 where nothing is to be learnt, which a loss must then ignore.
+  virtual bool ignores_labels() const { return false; }
   // If examples come in turn from so many streams, each going on where its last one ended: their
   // number, which must be that of a batch's rows; else 0.
   virtual int64_t streams() const { return 0; }

@@ -455,11 +455,12 @@ TEST_CASE("image_list: a folder, a file, a list") {
 }
 
 TEST_CASE("an unknown source or parameter gets the nearest known one") {
-  CheckHas(WhyNoSource("minst", {}),
-           "there is no data source 'minst'; did you mean 'mnist'?; known are box_csv, cifar10, "
-           "cifar100, coco, csv, "
-           "image_archive, image_folder, image_list, labelled_text, list, mnist, record, text, "
-           "text_lines, voc, yolo");
+  CheckHas(
+      WhyNoSource("minst", {}),
+      "there is no data source 'minst'; did you mean 'mnist'?; known are box_csv, chat, cifar10, "
+      "cifar100, coco, csv, "
+      "image_archive, image_folder, image_list, labelled_text, list, mnist, record, text, "
+      "text_lines, voc, yolo");
   CheckHas(WhyNoSource("mnist", {{"pth", "x"}}), "did you mean 'path'?");
   CheckHas(WhyNoSource("mnist", {}), "mnist needs the parameter 'path'");
 }

@@ -165,6 +165,7 @@ class TextSource final : public Source {
   std::optional<int> ClassOf(int64_t) const override { return std::nullopt; }
   const std::vector<std::string>& class_names() const override { return names_; }
   int64_t num_tokens() const override { return std::ssize(names_); }
+  bool ignores_labels() const override { return packs_; }
   int64_t streams() const override { return streams_; }
 
  private:

@@ -15,21 +15,6 @@ namespace {
 using token_steps::Step;
 using token_steps::TokenGraph;
 
-void RequireIgnoresPadding(const Graph& graph) {
-  for (const NodeEntry& head : graph.heads) {
-    const Node& node = graph.nodes[static_cast<size_t>(head.node)];
-    if (!node.op || node.op->NeedsHeadGradient()) continue;
-    double ignored = 0;
-    if (const std::string text = ParamOf(*node.op, "ignore_label"); !text.empty())
-      params::Parse(text, &ignored);
-    if (ParamOf(*node.op, "use_ignore") == params::Print(true) && ignored == -1) continue;
-    Throw(ErrorKind::kConfig,
-          "{}: rows of packed documents end with padding, whose label is -1; give it use_ignore: "
-          "true",
-          DescribeNode(node));
-  }
-}
-
 class Packer {
  public:
   Packer(const OperatorRegistry& operators, const TokenGraph& net)
@@ -97,9 +82,24 @@ class Packer {
 
 }  // namespace
 
+void RequireIgnoredLabels(const Symbol& net) {
+  const Graph& graph = net.graph();
+  for (const NodeEntry& head : graph.heads) {
+    const Node& node = graph.nodes[static_cast<size_t>(head.node)];
+    if (!node.op || node.op->NeedsHeadGradient()) continue;
+    double ignored = 0;
+    if (const std::string text = ParamOf(*node.op, "ignore_label"); !text.empty())
+      params::Parse(text, &ignored);
+    if (ParamOf(*node.op, "use_ignore") == params::Print(true) && ignored == -1) continue;
+    Throw(ErrorKind::kConfig,
+          "{}: padding, and what is not to be learnt, has the label -1; give it use_ignore: true",
+          DescribeNode(node));
+  }
+}
+
 Symbol WithPackedTokens(const OperatorRegistry& operators, const Symbol& net,
                         const std::string& input, int64_t length) {
-  RequireIgnoresPadding(net.graph());
+  RequireIgnoredLabels(net);
   const auto followed = token_steps::FollowTokens(net.graph(), input, length);
   if (!followed) {
     Throw(ErrorKind::kConfig,

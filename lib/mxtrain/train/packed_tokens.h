@@ -12,9 +12,13 @@
 
 namespace mxtrain {
 
+// Throws kConfig, naming the layer, for a loss that does not ignore the label -1 (use_ignore,
+// ignore_label).
+MXTRAIN_API void RequireIgnoredLabels(const Symbol& net);
+
 // `net` reads `input` [batch, length]; the result reads kTokenPosition [batch, length] too. Throws
-// kConfig, naming the layer, if another layer than causal attention may mix tokens, and if a loss
-// does not ignore the label -1 of padding.
+// kConfig, naming the layer, if another layer than causal attention may mix tokens, and what
+// RequireIgnoredLabels throws.
 MXTRAIN_API Symbol WithPackedTokens(const OperatorRegistry& operators, const Symbol& net,
                                     const std::string& input, int64_t length);
 

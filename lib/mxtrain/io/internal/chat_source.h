@@ -16,6 +16,7 @@ struct ChatParam : Parameter<ChatParam> {
   std::string path, system, user, assistant, turn_end, tokenizer_file, tokenizer_text, chat_text;
   int format, learn, tokenizer;
   int64_t length;
+  bool pack;
   static void Declare(Fields<ChatParam>& f) {
     using P = ChatParam;
     f.Add("path", &P::path)
@@ -60,6 +61,11 @@ struct ChatParam : Parameter<ChatParam> {
         .Default(0)
         .Range(0)
         .Help("tokens of an example; default: those of the net's input");
+    f.Add("pack", &P::pack)
+        .Default(true)
+        .Help(
+            "an example is several whole conversations, which do not see each other, and padding; "
+            "False: one and padding");
     f.Add("tokenizer_text", &P::tokenizer_text)
         .Internal()
         .Default("")
@@ -72,7 +78,7 @@ struct ChatParam : Parameter<ChatParam> {
 };
 
 // Fields: data and label, [length] token ids each; the label is the data one token on, where that
-// is to be learnt, and else -1, as at padding. A second label is token_position [length]
+// is to be learnt, and else -1, as at padding. With pack a second label is token_position [length]
 // (token_position.h): an example is several whole conversations, packed as texts are. One that is
 // longer than an example is cut at its end; one of which nothing is learnt then is skipped. Class
 // names are the tokens.

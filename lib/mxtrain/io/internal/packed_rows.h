@@ -26,6 +26,8 @@ class MXTRAIN_API PackedRows {
  public:
   PackedRows() = default;
   PackedRows(const std::vector<TextPiece>& pieces, int64_t row_length);
+  // Each piece, none of which is longer than a row, in a row of its own, in their order.
+  static PackedRows OneEach(std::vector<TextPiece> pieces);
 
   int64_t size() const { return static_cast<int64_t>(begins_.size()) - 1; }
   std::span<const TextPiece> Row(int64_t row) const {
@@ -46,7 +48,7 @@ class MXTRAIN_API PackedRows {
 // (-1 where `learns` says that the token at that place of the text is not to be learnt; null: all
 // are), and its number in its document; at padding 0, -1 and -1. `read`: tokens from a place.
 struct RowFields {
-  FieldValue *data, *label, *position;
+  FieldValue *data, *label, *position;  // position: null if it is not wanted
 };
 void FillRow(std::span<const TextPiece> row, int64_t length,
              const std::function<void(int64_t first, std::span<text::TokenId> ids)>& read,
