@@ -134,6 +134,25 @@ struct TableUnits {
   std::map<std::string, Standardization> inputs, outputs;
 };
 
+// What missing numbers become is given after the transforms of columns, which the file will do.
+void RestoreMeans(session::PipelineSpec* spec) {
+  std::vector<std::string> means, restored;  // FIELD=MEAN
+  params::Parse(spec->TextOf("field_means"), &means);
+  std::map<std::string, size_t> columns;  // of each field so far
+  for (const std::string& item : means) {
+    const std::string field = item.substr(0, item.find('='));
+    const size_t column = columns[field]++;
+    const std::optional<Standardization> units = spec->UnitsOf(field);
+    double mean = 0;
+    params::Parse(item.substr(field.size() + 1), &mean);
+    if (units && !units->transforms.empty()) mean = units->transforms[column].Invert(mean);
+    restored.push_back(format("{}={}", field, params::Print(mean)));
+  }
+  for (auto& [key, text] : spec->source_params) {
+    if (key == "field_means") text = params::Print(restored);
+  }
+}
+
 // Takes it from what the model says of its data: its file will do it.
 TableUnits TakeUnits(Model* model, int64_t batch) {
   session::PipelineSpec spec = session::PipelineSpec::FromJson(model->info.pipeline);
@@ -149,8 +168,10 @@ TableUnits TakeUnits(Model* model, int64_t batch) {
       units.outputs.emplace(names[static_cast<size_t>(head.output)], *head.facts.units);
   }
   const bool fills = spec.TextOf("missing") == "mean";
+  if (fills) RestoreMeans(&spec);
   std::erase_if(spec.source_params, [fills](const auto& param) {
-    return param.first == "field_stds" || (param.first == "field_means" && !fills);
+    return param.first == "field_stds" || param.first == "field_transforms" ||
+           (param.first == "field_means" && !fills);
   });
   model->info.pipeline = spec.ToJson();
   return units;
@@ -193,9 +214,10 @@ std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec
                    dims.empty() ? "N" : format("N, {}", fmt::join(dims, ", ")),
                    report::ColumnsText(spec.ColumnsOf(input.name)));
     const std::optional<Standardization> units = spec.UnitsOf(input.name);
-    text += units
-                ? format(", each standardized, (x - mean) / std with {}", report::UnitsText(*units))
-                : ", as they are";
+    text +=
+        units ? format(", each standardized, ({} - mean) / std with {}",
+                       units->transforms.empty() ? "x" : "transform(x)", report::UnitsText(*units))
+              : ", as they are";
     if (!spec.WordsOf(input.name).empty())
       text +=
           "; words as codes, from 1 in the order of `categories` in the metadata, and 0 for others";

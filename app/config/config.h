@@ -71,13 +71,14 @@ struct Column {
   std::vector<Place> places;  // of their names
 };
 
-// Which columns of a table are standardized.
+// Which columns of a table are standardized, and what is done to their numbers before.
 struct NormalizedColumns {
   bool automatic = false;            // all numbers
-  std::vector<std::string> columns;  // these alone
+  std::vector<std::string> columns;  // these alone, with those of log and quantile
   std::vector<std::string> except;   // all numbers but these
+  std::vector<std::string> log, quantile;
   friend bool operator==(const NormalizedColumns&, const NormalizedColumns&) = default;
-  bool any() const { return automatic || !columns.empty(); }
+  bool any() const { return automatic || !columns.empty() || !log.empty() || !quantile.empty(); }
 };
 
 // The net as written; net.h makes a Symbol of it.

@@ -192,7 +192,8 @@ Section<SourceConfig> SourceSection(bool validation) {
           "kind}; several columns "
           "form one array: {data: [x, y]}; other columns are ignored. A label of words names "
           "classes; a column of words that an Embedding or one_hot reads holds categories, "
-          "numbered from 1, and 0 for a word that is unknown or missing");
+          "numbered from 1, and 0 for a word that is unknown or missing. missing(COLUMN) is 1 in "
+          "rows where that column is missing, else 0");
   AddParams(/*of_cells=*/true, &s);
   if (!validation) {
     s.Add("normalize", &C::normalize)
@@ -200,13 +201,13 @@ Section<SourceConfig> SourceSection(bool validation) {
         .OnlyFor("source", tables)
         .Help(
             "auto: standardize numeric input columns, and labels of LinearRegressionOutput and "
-            "MAERegressionOutput, with the mean "
-            "and standard deviation of the training set, also in validation, eval and infer; "
-            "losses are in standardized units, "
-            "metrics and predictions in the label's own. Inputs of integers (dtype) and columns "
-            "that "
-            "an Embedding reads stay as they are. {columns: [a, b]}: these columns alone; {except: "
-            "[c]}: all but these")
+            "MAERegressionOutput, with the mean and standard deviation of the training set, also "
+            "in validation, eval and infer; losses are in standardized units, metrics and "
+            "predictions in the label's own. Inputs of integers (dtype), columns that an Embedding "
+            "reads and missing(COLUMN) stay as they are. {columns: [a, b]}: these columns alone; "
+            "{except: [c]}: all but these; beside them or alone, {log: [a], quantile: [b]}: the "
+            "logarithm of columns of numbers above 0, also labels; of inputs the place of each "
+            "number among those of the training set, as that of a normal distribution")
         .Also({"standardize", "standardise", "normalization", "scale", "zscore"});
   }
   return s;

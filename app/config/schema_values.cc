@@ -202,13 +202,23 @@ bool Read(const Value& value, const ReadContext& context, NormalizedColumns* out
   *out = {};
   out->automatic = value.is_scalar() && value.text == "auto";
   if (out->automatic || value.is_null() || (value.is_scalar() && value.text == "none")) return true;
-  if (!value.is_map() || value.members.size() != 1 ||
-      (value.members[0].key != "columns" && value.members[0].key != "except")) {
-    return Expected("none, auto, {columns: [a, b]} or {except: [c]}", value, context);
+  static constexpr const char* kForm =
+      "none, auto, or a map with lists of columns: columns or except, log, quantile";
+  if (!value.is_map() || value.members.empty()) return Expected(kForm, value, context);
+  out->automatic = true;
+  bool good = true;
+  for (const Member& given : value.members) {
+    std::vector<std::string>* const names = given.key == "columns"    ? &out->columns
+                                            : given.key == "except"   ? &out->except
+                                            : given.key == "log"      ? &out->log
+                                            : given.key == "quantile" ? &out->quantile
+                                                                      : nullptr;
+    if (!names) return Expected(kForm, value, context);
+    good = Read(given.value, context, names) && good;
+    if (given.key == "columns") out->automatic = false;
   }
-  const Member& given = value.members[0];
-  out->automatic = given.key == "except";
-  return Read(given.value, context, out->automatic ? &out->except : &out->columns);
+  if (!out->columns.empty() && !out->except.empty()) return Expected(kForm, value, context);
+  return good;
 }
 bool Read(const Value& value, const ReadContext& context, ByteCount* out) {
   const std::optional<ByteCount> read =
@@ -335,13 +345,15 @@ Value Write(const ClassWeights& value) {
   return value.by_name.empty() ? Write(value.numbers) : Write(value.by_name);
 }
 Value Write(const NormalizedColumns& value) {
-  if (value.columns.empty() && value.except.empty())
-    return Value::Scalar(value.automatic ? "auto" : "none");
   Value map = Value::Map({});
-  const bool some = !value.columns.empty();
-  map.members.push_back(
-      {some ? "columns" : "except", {}, Write(some ? value.columns : value.except)});
-  return map;
+  const auto add = [&map](const char* key, const std::vector<std::string>& names) {
+    if (!names.empty()) map.members.push_back({key, {}, Write(names)});
+  };
+  add("columns", value.columns);
+  add("except", value.except);
+  add("log", value.log);
+  add("quantile", value.quantile);
+  return map.members.empty() ? Value::Scalar(value.automatic ? "auto" : "none") : map;
 }
 Value Write(const Value& value) {
   return value;

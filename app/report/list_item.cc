@@ -18,7 +18,15 @@ std::string ColumnsText(const std::vector<std::string>& columns) {
 }
 
 std::string UnitsText(const Standardization& units) {
-  return format("mean=({:.9g}) std=({:.9g})", join(units.mean, ", "), join(units.std, ", "));
+  std::string text =
+      format("mean=({:.9g}) std=({:.9g})", join(units.mean, ", "), join(units.std, ", "));
+  std::vector<std::string> transforms;
+  for (const ColumnTransform& transform : units.transforms)
+    transforms.emplace_back(transform.kind == ColumnTransform::kLog        ? "log"
+                            : transform.kind == ColumnTransform::kQuantile ? "quantile"
+                                                                           : "none");
+  if (!transforms.empty()) text += format(" transform=({})", join(transforms, ", "));
+  return text;
 }
 
 }  // namespace mxtrain::report

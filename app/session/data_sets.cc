@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "app/config/near_file.h"
 #include "app/session/head_tasks.h"
@@ -62,6 +63,47 @@ void Carry(const Kwargs& found, const std::string& source, Kwargs* kwargs) {
   for (const auto& [key, text] : found) {
     if (kind && std::ranges::count(kind->carried, key) > 0) kwargs->emplace_back(key, text);
   }
+}
+
+using NormalizedByField = std::map<std::string, std::vector<NormalizedColumn>>;
+
+io::TransformKinds TransformsOf(const NormalizedByField& chosen) {
+  io::TransformKinds kinds;
+  for (const auto& [field, columns] : chosen) {
+    const bool any = std::ranges::any_of(columns, [](const NormalizedColumn& column) {
+      return column.transform != ColumnTransform::kNone;
+    });
+    for (const NormalizedColumn& column : columns) {
+      if (any) kinds[field].push_back(column.transform);
+    }
+  }
+  return kinds;
+}
+
+// As parameters of the source of a table. Returns how many columns are standardized, and how many
+// transformed.
+std::pair<int64_t, int64_t> AddStatistics(const std::vector<io::ColumnStatistics>& measured,
+                                          const NormalizedByField& chosen, Kwargs* params) {
+  std::vector<std::string> means, stds, transforms;
+  int64_t count = 0, transformed = 0;
+  for (const io::ColumnStatistics& of : measured) {
+    const auto own = chosen.find(of.field);
+    for (size_t k = 0; k < of.mean.size(); ++k) {
+      means.push_back(format("{}={}", of.field, params::Print(of.mean[k])));
+      if (!of.transforms.empty())
+        transforms.push_back(format("{}={}", of.field, of.transforms[k].ToText()));
+      if (own == chosen.end()) continue;
+      const NormalizedColumn& column = own->second[k];
+      stds.push_back(
+          format("{}={}", of.field, column.standardized ? params::Print(of.std[k]) : "0"));
+      count += column.standardized ? 1 : 0;
+      transformed += column.transform != ColumnTransform::kNone ? 1 : 0;
+    }
+  }
+  params->emplace_back("field_means", params::Print(means));
+  if (!stds.empty()) params->emplace_back("field_stds", params::Print(stds));
+  if (!transforms.empty()) params->emplace_back("field_transforms", params::Print(transforms));
+  return {count, transformed};
 }
 
 }  // namespace
@@ -255,12 +297,11 @@ void DataSets::CompleteTable() {
   if (config().data.train.label == "image") targets.clear();  // are no numbers
   CheckTargets(targets);
   const bool standardizes = config().data.train.normalize.any();
-  const std::map<std::string, std::vector<bool>> chosen =
-      standardizes ? NormalizedFields(session_, *training_, targets)
-                   : std::map<std::string, std::vector<bool>>();
+  const NormalizedByField chosen =
+      standardizes ? NormalizedFields(session_, *training_, targets) : NormalizedByField();
   const bool fills =
       ConfigOf(false).Param("missing") == "mean" || ConfigOf(true).Param("missing") == "mean";
-  std::vector<std::string> fields, means, stds;
+  std::vector<std::string> fields;
   for (const io::FieldSpec& field : training_->data_fields()) {
     if (field.kind == io::FieldKind::kValues && (chosen.contains(field.name) || fills))
       fields.push_back(field.name);
@@ -269,24 +310,15 @@ void DataSets::CompleteTable() {
   std::ranges::copy_if(targets, std::back_inserter(fields),
                        [&chosen](const std::string& target) { return chosen.contains(target); });
   if (fields.empty()) return;
-  int64_t count = 0;  // of standardized columns
-  for (const io::ColumnStatistics& of : io::MeasureColumns(*training_, fields)) {
-    const auto own = chosen.find(of.field);
-    for (size_t k = 0; k < of.mean.size(); ++k) {
-      means.push_back(format("{}={}", of.field, params::Print(of.mean[k])));
-      if (own == chosen.end()) continue;
-      stds.push_back(format("{}={}", of.field, own->second[k] ? params::Print(of.std[k]) : "0"));
-      count += own->second[k] ? 1 : 0;
-    }
-  }
-  table_params_.emplace_back("field_means", params::Print(means));
-  if (!stds.empty()) table_params_.emplace_back("field_stds", params::Print(stds));
+  const auto [count, transformed] = AddStatistics(
+      io::MeasureColumns(*training_, fields, TransformsOf(chosen)), chosen, &table_params_);
   training_ = io::MakeSource(config().data.train.source, ParamsOf(false));
   if (count == 0) return;
   session_.log.Write(
       LogLevel::kInfo,
-      format("normalize: {}means and standard deviations of {}, from {} rows{}",
+      format("normalize: {}means and standard deviations of {}{}, from {} rows{}",
              config().data.train.normalize.automatic ? "auto: " : "", Counted(count, "column"),
+             transformed > 0 ? format(", {} of them transformed", transformed) : "",
              training_->size(),
              fields.size() > inputs ? "; losses are of standardized labels, metrics and "
                                       "predictions in the labels' own units"

@@ -5,6 +5,7 @@
 
 #include "app/session/code_columns.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/find_table_columns.h"
 
 namespace mxtrain::session {
 namespace {
@@ -21,9 +22,9 @@ class Choice {
         codes_(FindCodeColumns(session.net)),
         targets_(targets) {}
 
-  std::map<std::string, std::vector<bool>> Make(const io::Source& training) {
+  std::map<std::string, std::vector<NormalizedColumn>> Make(const io::Source& training) {
     CheckNames();
-    std::map<std::string, std::vector<bool>> chosen;
+    std::map<std::string, std::vector<NormalizedColumn>> chosen;
     for (const io::FieldSpec& field : training.data_fields()) {
       if (field.kind == io::FieldKind::kValues) Choose(field.name, /*input=*/true, &chosen);
     }
@@ -43,7 +44,8 @@ class Choice {
     std::vector<std::string> known;
     for (const config::Column& column : config_.columns)
       known.insert(known.end(), column.columns.begin(), column.columns.end());
-    for (const auto* names : {&wanted().columns, &wanted().except}) {
+    for (const auto* names :
+         {&wanted().columns, &wanted().except, &wanted().log, &wanted().quantile}) {
       for (const std::string& name : *names) {
         if (std::ranges::count(known, name) > 0) continue;
         session_.diagnostics.Error(
@@ -54,19 +56,31 @@ class Choice {
   }
 
   void Choose(const std::string& field, bool input,
-              std::map<std::string, std::vector<bool>>* chosen) const {
+              std::map<std::string, std::vector<NormalizedColumn>>* chosen) const {
     const auto columns = std::ranges::find(config_.columns, field, &config::Column::input);
     if (columns == config_.columns.end()) return;
-    std::vector<bool> of;
-    for (size_t k = 0; k < columns->columns.size(); ++k) of.push_back(Takes(*columns, k, input));
-    if (std::ranges::count(of, true) > 0) (*chosen)[field] = of;
+    std::vector<NormalizedColumn> of;
+    for (size_t k = 0; k < columns->columns.size(); ++k) {
+      const bool takes = Takes(*columns, k, input);
+      of.push_back(
+          {takes, takes ? TransformOf(columns->columns[k], input) : ColumnTransform::kNone});
+    }
+    if (std::ranges::any_of(of, &NormalizedColumn::standardized)) (*chosen)[field] = of;
   }
 
   bool Takes(const config::Column& column, size_t k, bool input) const {
     const std::string& name = column.columns[k];
-    const bool named = std::ranges::count(wanted().columns, name) > 0;
+    const auto in = [&name](const std::vector<std::string>& names) {
+      return std::ranges::count(names, name) > 0;
+    };
+    const bool named = in(wanted().columns) || in(wanted().log) || in(wanted().quantile);
     if (!named && !wanted().automatic) return false;
-    if (std::ranges::count(wanted().except, name) > 0) return false;
+    if (in(wanted().except)) {
+      if (named)
+        session_.diagnostics.Error(
+            place(), format("normalize names '{}' both in except and in a transform", name));
+      return false;
+    }
     const std::string why = input ? WhyNot(column.input, k) : "";
     if (why.empty()) return true;
     if (named) {
@@ -76,8 +90,26 @@ class Choice {
     return false;
   }
 
+  ColumnTransform::Kind TransformOf(const std::string& name, bool input) const {
+    const bool log = std::ranges::count(wanted().log, name) > 0;
+    const bool quantile = std::ranges::count(wanted().quantile, name) > 0;
+    if (log && quantile)
+      session_.diagnostics.Error(place(),
+                                 format("normalize names '{}' in log and in quantile", name));
+    if (quantile && !input)
+      session_.diagnostics.Error(
+          place(), format("normalize: quantile names '{}', which is to be predicted", name),
+          "quantile is for inputs; log also for labels");
+    return log        ? ColumnTransform::kLog
+           : quantile ? ColumnTransform::kQuantile
+                      : ColumnTransform::kNone;
+  }
+
   // Why a column stays as it is; "" if it need not.
   std::string WhyNot(const std::string& input, size_t k) const {
+    const auto columns = std::ranges::find(config_.columns, input, &config::Column::input);
+    if (!io::IndicatedColumn(columns->columns[k]).empty())
+      return "it is 0 or 1, where a cell is missing";
     const auto declared = std::ranges::find(session_.net.inputs, input, &config::NetInput::name);
     if (declared != session_.net.inputs.end() && IsInteger(declared->dtype))
       return format("the net's input '{}' has integers", input);
@@ -107,9 +139,9 @@ class Choice {
 
 }  // namespace
 
-std::map<std::string, std::vector<bool>> NormalizedFields(const SessionView& session,
-                                                          const io::Source& training,
-                                                          const std::vector<std::string>& targets) {
+std::map<std::string, std::vector<NormalizedColumn>> NormalizedFields(
+    const SessionView& session, const io::Source& training,
+    const std::vector<std::string>& targets) {
   return Choice(session, targets).Make(training);
 }
 

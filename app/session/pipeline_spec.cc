@@ -86,7 +86,13 @@ std::optional<Standardization> PipelineSpec::UnitsOf(const std::string& label) c
     Throw(ErrorKind::kData,
           "the model's input pipeline is damaged: '{}' has {} means and {} deviations", label,
           units.mean.size(), units.std.size());
-  return io::UnitsOfColumns(units.mean, units.std);
+  for (const std::string& text : ValuesOf("field_transforms", label))
+    units.transforms.push_back(ColumnTransform::FromText(text));
+  if (!units.transforms.empty() && units.transforms.size() != units.mean.size())
+    Throw(ErrorKind::kData,
+          "the model's input pipeline is damaged: '{}' has {} means and {} transforms", label,
+          units.mean.size(), units.transforms.size());
+  return io::UnitsOfColumns(units.mean, units.std, std::move(units.transforms));
 }
 
 bool PipelineSpec::IsTable() const {

@@ -5,6 +5,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/find_table_columns.h"
 #include "mxtrain/io/internal/text_columns.h"
 
 namespace mxtrain::io {
@@ -42,7 +43,15 @@ TShape WantedShape(const CsvParam& param, const std::string& name) {
 // A field of the named columns. `image`: their one column holds paths.
 CsvField NamedColumns(const NamedField& given, bool label, bool image, const Sheet& sheet) {
   CsvField field{.name = given.name, .label = label};
-  for (const std::string& column : given.values) field.columns.push_back(sheet.Find(column));
+  for (const std::string& column : given.values) {
+    const std::string told = IndicatedColumn(column);
+    const bool indicates = !told.empty() && std::ranges::count(sheet.header, column) == 0;
+    if (indicates && (label || image))
+      Throw(ErrorKind::kConfig, "csv: {} is for inputs of numbers, not for '{}'", column,
+            given.name);
+    field.columns.push_back(sheet.Find(indicates ? told : column));
+    field.indicators.push_back(indicates);
+  }
   field.width = field.columns.size();
   if (image && field.width != 1) {
     Throw(ErrorKind::kConfig, "csv: the images '{}' need one column of paths, not {}", field.name,

@@ -38,18 +38,21 @@ void AppendNumber(std::string_view cell, float value, CsvField* field) {
   if (rest != 0 || !field->rests.empty()) field->rests.push_back(rest);
 }
 
-void Standardize(const std::vector<double>& means, const std::vector<double>& stds,
-                 CsvField* field) {
+void Standardize(const Standardization& by, CsvField* field) {
   for (size_t i = 0; i < field->numbers.size(); ++i) {
     const size_t k = i % field->width;
-    double value =
-        std::isnan(field->numbers[i]) ? means[k] : static_cast<double>(field->numbers[i]);
-    const bool standardized = !stds.empty() && stds[k] > 0;
-    if (standardized && !field->rests.empty() && Blurs(means[k], stds[k], kBlurStandardized))
+    const bool standardized = !by.std.empty() && by.std[k] > 0;
+    const bool missing = std::isnan(field->numbers[i]);
+    auto value = static_cast<double>(field->numbers[i]);
+    const bool transforms =
+        !by.transforms.empty() && by.transforms[k].kind != ColumnTransform::kNone;
+    if (standardized && !field->rests.empty() &&
+        (transforms || Blurs(by.mean[k], by.std[k], kBlurStandardized)))
       value += static_cast<double>(field->rests[i]);
-    field->numbers[i] = static_cast<float>(standardized ? (value - means[k]) / stds[k] : value);
+    value = missing ? by.mean[k] : transforms ? by.transforms[k].Apply(value) : value;
+    field->numbers[i] = static_cast<float>(standardized ? (value - by.mean[k]) / by.std[k] : value);
   }
-  if (!stds.empty()) field->rests = {};
+  if (!by.std.empty()) field->rests = {};
 }
 
 std::vector<size_t> DropSmallRests(CsvField* field) {

@@ -184,6 +184,10 @@ class CsvSource final : public Source {
       }
       for (size_t k = 0; k < field.columns.size(); ++k) {
         const size_t column = field.columns[k];
+        if (field.Indicates(k)) {
+          AppendNumber("", Missing(Trim(cells[column], kBlanksInQuotes)) ? 1 : 0, &field);
+          continue;
+        }
         if (field.HoldsCodes(k)) {
           field.codes[k].cells.push_back(Trim(cells[column], kBlanksInQuotes));
           AppendNumber("", 0, &field);  // until the column is read
@@ -202,11 +206,16 @@ class CsvSource final : public Source {
     return field.label && !param_.label_csv.empty();
   }
 
+  bool DeclaredMissing(std::string_view cell) const {
+    return std::ranges::find(param_.missing_words, cell) != param_.missing_words.end();
+  }
+  bool Missing(std::string_view cell) const { return IsMissing(cell) || DeclaredMissing(cell); }
+
   // NaN if missing, which is recorded.
   float NumberIn(const Sheet& sheet, const CsvField& field, size_t row, size_t column,
                  std::string_view cell) {
     float value = 0;
-    if (IsMissing(cell)) {
+    if (Missing(cell)) {
       NoteMissing(sheet, field, row, column, cell);
       return kMissing;
     }
@@ -280,7 +289,7 @@ class CsvSource final : public Source {
     float ignored = 0;
     size_t words = 0, numbers = 0, first = 0;
     for (size_t row = 0; row < cells.size(); ++row) {
-      if (IsMissing(cells[row])) continue;
+      if (Missing(cells[row])) continue;
       const bool number = ParseNumber(cells[row], &ignored);
       if (!number && words == 0) first = row;
       ++(number ? numbers : words);
@@ -307,7 +316,7 @@ class CsvSource final : public Source {
   void FindWords(CsvCodes* codes, size_t column) {
     std::set<std::string_view> words;
     for (const std::string_view cell : codes->cells) {
-      if (!IsMissing(cell)) words.insert(cell);
+      if (!Missing(cell)) words.insert(cell);
     }
     codes->words.assign(words.begin(), words.end());
     const auto count = static_cast<int64_t>(words.size());
@@ -335,7 +344,7 @@ class CsvSource final : public Source {
       const auto found = numbers.find(codes.cells[row]);
       const bool known = found != numbers.end();
       field->numbers[row * field->width + k] = known ? static_cast<float>(found->second) : 0.0F;
-      if (known || IsMissing(codes.cells[row])) continue;
+      if (known || Missing(codes.cells[row])) continue;
       if (unknown++ == 0) first = row;
     }
     if (!given || unknown == 0) return;
@@ -350,7 +359,7 @@ class CsvSource final : public Source {
     const CsvCodes& codes = field->codes[k];
     for (size_t row = 0; row < codes.cells.size(); ++row) {
       const size_t column = field->columns[k];
-      if (IsMissing(codes.cells[row]) && param_.missing == CsvParam::kMean) {
+      if (Missing(codes.cells[row]) && param_.missing == CsvParam::kMean) {
         Throw(ErrorKind::kData,
               "{}: the code is missing, and codes have no mean; missing: drop skips such rows",
               sheet_.Place(sheet_.lines[row], column));
@@ -371,7 +380,7 @@ class CsvSource final : public Source {
     std::vector<std::string> words;
     std::vector<size_t> rows;
     for (size_t row = 0; row < field->cells.size(); ++row) {
-      if (field->cells[row].empty()) {
+      if (field->cells[row].empty() || DeclaredMissing(field->cells[row])) {
         NoteMissing(sheet_, *field, row, field->columns[0], "");
         continue;
       }
@@ -442,8 +451,36 @@ class CsvSource final : public Source {
     if (!stds.empty() && means.empty())
       Throw(ErrorKind::kConfig, "csv: '{}' has field_stds, but no field_means", field->name);
     if (means.empty() || !field->classes.empty() || !field->paths.empty()) return;
-    Standardize(means, stds, field);
-    if (!stds.empty()) fields_.SpecOf(*field)->units = UnitsOfColumns(means, stds);
+    const Standardization by{means, stds, TransformsOf(*field)};
+    CheckLogarithms(by.transforms, *field);
+    Standardize(by, field);
+    if (!stds.empty()) fields_.SpecOf(*field)->units = UnitsOfColumns(means, stds, by.transforms);
+  }
+
+  std::vector<ColumnTransform> TransformsOf(const CsvField& field) const {
+    std::vector<ColumnTransform> transforms;
+    for (const std::string& text :
+         ValuesOf(param_.field_transforms, "field_transforms", field.name))
+      transforms.push_back(ColumnTransform::FromText(text));
+    if (!transforms.empty() && transforms.size() != field.columns.size())
+      Throw(ErrorKind::kConfig, "csv: field_transforms has {} for the {} columns of '{}'",
+            transforms.size(), field.columns.size(), field.name);
+    return transforms;
+  }
+
+  void CheckLogarithms(const std::vector<ColumnTransform>& transforms,
+                       const CsvField& field) const {
+    for (size_t k = 0; k < transforms.size(); ++k) {
+      if (transforms[k].kind != ColumnTransform::kLog) continue;
+      for (size_t row = 0; row < sheet_.lines.size(); ++row) {
+        const float value = field.numbers[row * field.width + k];
+        if (std::isnan(value) || value > 0) continue;
+        Throw(ErrorKind::kData,
+              "{}: {:.9g} has no logarithm, which the configuration takes of this column: it is "
+              "for numbers above 0",
+              sheet_.Place(sheet_.lines[row], field.columns[k]), value);
+      }
+    }
   }
 
   void TellBlurred(CsvField* field) {

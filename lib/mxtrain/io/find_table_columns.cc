@@ -2,9 +2,11 @@
 #include "mxtrain/io/find_table_columns.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
-#include <limits>
+#include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -27,6 +29,25 @@ bool NamesTable(const std::string& path) {
          ending == ".data";
 }
 
+// What stands for a missing cell in tables of words and numbers, in small letters.
+bool IsSignOfMissing(std::string_view word) {
+  constexpr std::array<std::string_view, 9> kSigns = {"?",      "-",   "--",      ".",   "#n/a",
+                                                      "(null)", "\\n", "missing", "n.a."};
+  return std::ranges::count(kSigns, Lower(word)) > 0;
+}
+
+double SkewnessOf(const std::vector<double>& numbers) {
+  const auto count = static_cast<double>(numbers.size());
+  const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
+  double squares = 0, cubes = 0;
+  for (const double number : numbers) {
+    const double from_mean = number - mean;
+    squares += from_mean * from_mean;
+    cubes += from_mean * from_mean * from_mean;
+  }
+  return squares > 0 ? cubes / count / std::pow(squares / count, 1.5) : 0;
+}
+
 class ColumnLook {
  public:
   explicit ColumnLook(std::string name) {
@@ -35,32 +56,60 @@ class ColumnLook {
   }
   void Add(std::string_view cell) {
     cell = Trim(cell, kBlanksOfCell);
+    double number = 0;
     if (IsMissing(cell)) {
       ++column_.missing;
-      return;
+    } else if (!ParseNumber(cell, &number)) {
+      if (words_[cell]++ == 0 && first_word_.empty()) first_word_ = cell;
+    } else {
+      different_.insert(cell);
+      column_.whole = column_.whole && number == std::floor(number);
+      column_.rising = column_.rising && (numbers_.empty() || number > numbers_.back());
+      numbers_.push_back(number);
     }
-    values_.insert(cell);
-    double number = 0;
-    if (!ParseNumber(cell, &number)) {
-      if (column_.words++ == 0) column_.first_word = cell;
-      return;
-    }
-    ++column_.numbers;
-    column_.whole = column_.whole && number == std::floor(number);
-    column_.rising = column_.rising && number > last_;
-    last_ = number;
-    column_.least = column_.numbers == 1 ? number : std::min(column_.least, number);
-    column_.most = column_.numbers == 1 ? number : std::max(column_.most, number);
   }
   TableColumn Take() {
-    column_.distinct = std::ssize(values_);
+    TakeMissingWords();
+    column_.numbers = std::ssize(numbers_);
+    column_.distinct = std::ssize(different_) + std::ssize(words_);
+    for (const auto& [word, count] : words_) column_.words += count;
+    if (column_.words > 0)
+      column_.first_word = words_.contains(first_word_) ? first_word_ : words_.begin()->first;
+    if (!numbers_.empty()) DescribeNumbers();
     return std::move(column_);
   }
 
  private:
+  void TakeMissingWords() {
+    std::vector<std::string_view> missing;
+    for (const auto& [word, count] : words_) {
+      if (IsSignOfMissing(word)) missing.push_back(word);
+    }
+    const auto others = words_.size() - missing.size();
+    for (const auto& [word, count] : words_) {
+      if (others == 1 && !IsSignOfMissing(word) && count > 1 && count < std::ssize(numbers_))
+        missing.push_back(word);
+    }
+    for (const std::string_view word : missing) {
+      column_.missing += words_[word];
+      column_.missing_words.emplace_back(word);
+      words_.erase(word);
+    }
+  }
+  void DescribeNumbers() {
+    column_.least = *std::ranges::min_element(numbers_);
+    column_.most = *std::ranges::max_element(numbers_);
+    column_.skewness = SkewnessOf(numbers_);
+    if (column_.least <= 0) return;
+    for (double& number : numbers_) number = std::log(number);
+    column_.log_skewness = SkewnessOf(numbers_);
+  }
+
   TableColumn column_;
-  std::set<std::string_view> values_;
-  double last_ = -std::numeric_limits<double>::infinity();
+  std::set<std::string_view> different_;  // numbers
+  std::map<std::string_view, int64_t> words_;
+  std::string_view first_word_;
+  std::vector<double> numbers_;
 };
 
 }  // namespace
@@ -96,6 +145,12 @@ std::optional<std::vector<TableColumn>> FindTableColumns(const std::string& path
     columns.push_back(look.Take());
   }
   return columns;
+}
+
+std::string IndicatedColumn(std::string_view name) {
+  constexpr std::string_view kBegin = "missing(";
+  if (!name.starts_with(kBegin) || !name.ends_with(')')) return "";
+  return std::string(name.substr(kBegin.size(), name.size() - kBegin.size() - 1));
 }
 
 }  // namespace mxtrain::io

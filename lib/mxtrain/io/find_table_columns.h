@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mxtrain/base/macros.h"
 
 namespace mxtrain::io {
 
-// A column as far as its cells tell it. Empty cells and NA, nan, null, n/a are missing.
+// A column as far as its cells tell it. Empty cells and NA, nan, null, n/a are missing; so are
+// signs such as ?, and among numbers the one word that there is: `missing_words`.
 struct TableColumn {
   std::string name;
   int64_t numbers = 0, words = 0, missing = 0;  // cells
@@ -20,6 +22,10 @@ struct TableColumn {
   bool rising = false;                          // each number is above the one before
   double least = 0, most = 0;                   // of the numbers
   std::string first_word;
+  std::vector<std::string> missing_words = {};
+  // Of the numbers: E[(x - mean)^3] / std^3, and that of their logarithms if all are above 0.
+  double skewness = 0;
+  std::optional<double> log_skewness = std::nullopt;
 
   int64_t rows() const { return numbers + words + missing; }
   bool holds_words() const { return words > numbers; }
@@ -29,5 +35,8 @@ struct TableColumn {
 // .gz); nothing for another file, or if its first line is none of names. Throws kFileSystem for a
 // file that cannot be read, and kData, with the line, for one that is damaged.
 MXTRAIN_API std::optional<std::vector<TableColumn>> FindTableColumns(const std::string& path);
+
+// The column whose missing cells "missing(COLUMN)" tells of; "" for another name.
+MXTRAIN_API std::string IndicatedColumn(std::string_view name);
 
 }  // namespace mxtrain::io

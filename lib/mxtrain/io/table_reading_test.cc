@@ -347,3 +347,130 @@ TEST_CASE("list: in UTF-16, and labels that are no classes") {
                                          "numbered from 0 (write 0 and 1 for -1 and 1)"),
                        Error);
 }
+
+namespace {
+
+Strings OfField(const std::string& field, const std::vector<double>& numbers) {
+  Strings items;
+  for (const double number : numbers) items.push_back(field + "=" + params::Print(number));
+  return items;
+}
+
+// As a session gives them: measured on this table.
+Kwargs WithTransforms(const Source& raw, const std::string& field,
+                      const std::vector<ColumnTransform::Kind>& kinds) {
+  const std::vector<ColumnStatistics> measured = MeasureColumns(raw, {field}, {{field, kinds}});
+  Strings transforms;
+  for (const ColumnTransform& transform : measured[0].transforms)
+    transforms.push_back(field + "=" + transform.ToText());
+  return {{"field_means", params::Print(OfField(field, measured[0].mean))},
+          {"field_stds", params::Print(OfField(field, measured[0].std))},
+          {"field_transforms", params::Print(transforms)}};
+}
+
+}  // namespace
+
+// Against ranks counted one by one, and the distribution function of a normal variable.
+TEST_CASE("csv: quantiles give a column the ranks of a normal distribution") {
+  const TempDir dir;
+  std::string text = "a,b,y\n";
+  std::vector<double> numbers;
+  constexpr int kRows = 301;
+  for (int i = 0; i < kRows; ++i) {  // a third is 0, the others are far apart
+    numbers.push_back(i % 3 == 0 ? 0 : std::exp(i * 0.05));
+    text += format("{:.12g},{},1\n", numbers.back(), i % 5 == 1 ? "" : std::to_string(i));
+  }
+  Kwargs kwargs = kByName;
+  kwargs.emplace_back("missing", "mean");
+  const Kwargs by = WithTransforms(*OpenTable(dir, text, kwargs), "x",
+                                   {ColumnTransform::kQuantile, ColumnTransform::kNone});
+  kwargs.insert(kwargs.end(), by.begin(), by.end());
+  const auto source = OpenTable(dir, text, kwargs);
+  const Standardization& units = *source->data_fields()[0].units;
+  const TableRows rows = RowsOf(*source);
+  double sum = 0;
+  for (size_t i = 0; i < kRows; ++i) {
+    double below = 0, equal = 0;
+    for (const double other : numbers) {
+      below += other < numbers[i] ? 1 : 0;
+      equal += other == numbers[i] ? 1 : 0;
+    }
+    const double score = units.mean[0] + units.std[0] * static_cast<double>(rows[i][0]);
+    const double rank = std::erfc(-score / std::sqrt(2.0)) / 2;
+    CHECK(rank == doctest::Approx((below + equal / 2) / kRows).epsilon(1e-5));
+    sum += double{rows[i][0]};
+    CHECK((rows[i][1] == 0) == (i % 5 == 1));  // the mean
+  }
+  CHECK(std::abs(sum / kRows) < 1e-6);
+  // Between knots it is linear, beyond them constant.
+  const ColumnTransform& quantile = units.transforms[0];
+  const double middle = (quantile.from[3] + quantile.from[4]) / 2;
+  CHECK(quantile.Apply(middle) == doctest::Approx((quantile.to[3] + quantile.to[4]) / 2));
+  CHECK(quantile.Invert(quantile.Apply(middle)) == doctest::Approx(middle));
+  CHECK(quantile.Apply(-7) == quantile.to.front());
+  CHECK(quantile.Apply(1e9) == quantile.to.back());
+  CHECK(ColumnTransform::FromText(quantile.ToText()).from == quantile.from);
+  for (const char* damaged : {"square", "quantile", "quantile 1 2", "quantile 1 2 3",
+                              "quantile 1 2 1 3", "quantile 1 2 3 2", "quantile 1 2 x 3"})
+    CHECK_THROWS_AS(ColumnTransform::FromText(damaged), Error);
+}
+
+TEST_CASE("csv: many different numbers have knots at all ranks") {
+  const TempDir dir;
+  std::string text = "a,b,y\n";
+  constexpr int kRows = 3000;
+  for (int i = 0; i < kRows; ++i) text += format("{},{},1\n", i * 7 % kRows, i % 10 < 9 ? 0 : i);
+  const auto raw = OpenTable(dir, text, kByName);
+  const auto measured = MeasureColumns(
+      *raw, {"x"}, {{"x", {ColumnTransform::kQuantile, ColumnTransform::kQuantile}}});
+  const ColumnTransform& even = measured[0].transforms[0];
+  CHECK(even.from.size() <= 257);
+  for (int i = 5; i < kRows; i += 11) {
+    const double rank = std::erfc(-even.Apply(i) / std::sqrt(2.0)) / 2;
+    CHECK(std::abs(rank - (i + 0.5) / kRows) < 1e-3);
+  }
+  // Of 0 in nine of ten rows and others, most knots are among the others.
+  CHECK(measured[0].transforms[1].from.size() > 100);
+}
+
+TEST_CASE("csv: logarithms, of inputs and labels") {
+  const TempDir dir;
+  const std::string text = "a,b,y\n1,5,10\n10,6,100\n100,9,1000\n";
+  const auto raw = OpenTable(dir, text, kByName);
+  Kwargs kwargs = kByName;
+  const Kwargs by = WithTransforms(*raw, "y", {ColumnTransform::kLog});
+  kwargs.insert(kwargs.end(), by.begin(), by.end());
+  const auto source = OpenTable(dir, text, kwargs);
+  const TableRows rows = RowsOf(*source);
+  CHECK(rows[0][2] == doctest::Approx(-std::sqrt(1.5)));
+  CHECK(rows[1][2] == doctest::Approx(0));
+  std::vector<float> restored = {rows[0][2], rows[1][2], rows[2][2]};
+  source->label_fields()[0].units->Restore(&restored);
+  for (size_t i = 0; i < 3; ++i) CHECK(restored[i] == doctest::Approx(std::pow(10.0, static_cast<double>(i + 1))));
+  CheckHas(WhyNoTable(dir, "a,b,y\n1,5,10\n10,6,0\n", kwargs),
+           "t.csv:3: column 'y': 0 has no logarithm");
+  CheckHas(MessageOf([&] {
+             MeasureColumns(*OpenTable(dir, "a,b,y\n1,5,10\n10,6,-2\n", kByName), {"y"},
+                            {{"y", {ColumnTransform::kLog}}});
+           }),
+           "t.csv:3: -2 of 'y' has no logarithm");
+}
+
+TEST_CASE("csv: further words are missing cells, and a column tells where they are") {
+  const TempDir dir;
+  const std::string text = "a,b,y\n1,?,cat\n-999,4,dog\n3,5,?\n";
+  Kwargs kwargs = {{"data_fields", "(x=a, x=b, x=missing(a), x=missing(b))"},
+                   {"label_fields", "y=y"},
+                   {"missing", "mean"},
+                   {"missing_words", "(?, -999)"}};
+  const auto raw = OpenTable(dir, text, kwargs);
+  CHECK(raw->size() == 2);  // the third has no label
+  CHECK(raw->class_names() == Strings{"cat", "dog"});
+  kwargs.emplace_back("field_means", "(x=2, x=7, x=0, x=0)");
+  CHECK(RowsOf(*OpenTable(dir, text, kwargs)) == TableRows{{1, 7, 0, 1, 0}, {2, 4, 1, 0, 1}});
+  CheckHas(
+      WhyNoTable(dir, text, {{"data_fields", "x=missing(a)"}, {"label_fields", "y=missing(b)"}}),
+      "missing(b) is for inputs of numbers, not for 'y'");
+  CheckHas(WhyNoTable(dir, text, {{"data_fields", "x=missing(c)"}, {"label_fields", "y=y"}}),
+           "has no column 'c'");
+}

@@ -10,10 +10,11 @@
 
 namespace mxtrain::onnx {
 
-// Puts (x - mean) / std behind each of the inputs and mean + std * y before each of the outputs
-// that are named. Numbers are of float32; between, they are doubles, as the source of tables
-// computes. Throws kConfig for a name that the model lacks, an input of another type, and shapes
-// without the numbers of an example.
+// Puts (transform(x) - mean) / std behind each of the inputs and the inverse before each of the
+// outputs that are named: mean + std * y, and of columns of kLog its exponential. Numbers are of
+// float32; between, they are doubles, as the source of tables computes. Throws kConfig for a name
+// that the model lacks, an input of another type, shapes without the numbers of an example, and
+// quantiles of an output.
 MXTRAIN_API void AddStandardization(const std::map<std::string, Standardization>& inputs,
                                     const std::map<std::string, Standardization>& outputs,
                                     Model* model);

@@ -43,6 +43,9 @@ struct CsvField {
   std::vector<float> rests = {};  // what float32 took from each number; empty: nothing
   std::vector<std::string> paths = {}, classes = {};
   std::vector<CsvCodes> codes = {};  // by column; empty: all are numbers
+  // By column: it holds 1 where the table's column has nothing, else 0; empty: none does.
+  std::vector<bool> indicators = {};
+  bool Indicates(size_t column) const { return !indicators.empty() && indicators[column]; }
   bool HoldsCodes(size_t column) const { return !codes.empty() && codes[column].rows > 0; }
 };
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mxtrain/base/standardization.h"
 #include "mxtrain/io/internal/csv_fields.h"
 
 namespace mxtrain::io {
@@ -15,10 +16,9 @@ inline constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 // Adds a number, kMissing or that of the trimmed cell, to a field, with its rest.
 void AppendNumber(std::string_view cell, float value, CsvField* field);
 
-// Missing numbers become the means, one per column, and if there are `stds`, all but those of
-// columns with 0 are standardized: in double where float32 blurs them.
-void Standardize(const std::vector<double>& means, const std::vector<double>& stds,
-                 CsvField* field);
+// Numbers are transformed, missing ones become the means, one per column, and if there are `stds`,
+// all but those of columns with 0 are standardized: in double where float32 blurs them.
+void Standardize(const Standardization& by, CsvField* field);
 
 // Rests cost memory: only a field with a column that float32 blurs keeps them, to be measured and
 // standardized. Returns the columns, counted in the field, that lose digits if they are used as

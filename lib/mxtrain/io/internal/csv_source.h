@@ -18,7 +18,8 @@ struct CsvParam : Parameter<CsvParam> {
   enum Missing { kError, kMean, kDrop };
   std::string path, data_csv, label_csv, root, label_delim, delimiter, key;
   std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields,
-      image_labels, classes, field_classes, field_codes, field_words, field_means, field_stds;
+      image_labels, classes, field_classes, field_codes, field_words, field_means, field_stds,
+      field_transforms, missing_words;
   int missing;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
@@ -69,6 +70,11 @@ struct CsvParam : Parameter<CsvParam> {
             "empty cells (in numeric columns also nan, NA, n/a, null): error: refuse them; mean: "
             "in inputs, use the column's mean over the training set, and skip rows without a "
             "label; drop: skip their rows");
+    f.Add("missing_words", &CsvParam::missing_words)
+        .Default({})
+        .Help(
+            "further texts of cells that are missing, such as '?' or '-999', beside empty cells, "
+            "nan, NA, n/a and null");
     f.Add("classes", &CsvParam::classes)
         .Default({})
         .Internal()
@@ -105,6 +111,12 @@ struct CsvParam : Parameter<CsvParam> {
         .Help(
             "FIELD=STD for each column of a field, in order: its numbers become (number - mean) / "
             "std; 0: they stay as they are");
+    f.Add("field_transforms", &CsvParam::field_transforms)
+        .Default({})
+        .Internal()
+        .Help(
+            "FIELD=TRANSFORM for each column of a field, before field_means and field_stds: log, "
+            "quantile with knots FROM TO FROM TO ..., or nothing");
     f.Add("key", &CsvParam::key)
         .Default("")
         .Internal()
@@ -137,7 +149,8 @@ struct CsvParam : Parameter<CsvParam> {
 // Holds all numbers in memory; images are read on demand. A single-column label may be text: class
 // names. Fields: those named by data_fields and label_fields (label_fields alone: no data), or one
 // "data" of data_shape and one "label" of label_shape. A column of codes (field_codes) may be text:
-// its words get the codes 1, 2, ..., an empty cell and a word that field_words lacks 0. With
+// its words get the codes 1, 2, ..., an empty cell and a word that field_words lacks 0. A column
+// "missing(NAME)", unless the table has one, holds 1 where that column is missing, else 0. With
 // label_delim the first single-column label becomes 0 or 1 per class, [classes]. With missing =
 // mean and no field_means a missing number is NaN, for measuring. Numbers with more digits than
 // float32 holds are standardized in double where that makes a difference; used as they are there is
