@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/commands/check_data.h"
+#include "app/commands/check_tables.h"
 #include "app/commands/check_texts.h"
 #include "app/commands/command_list.h"
 #include "app/commands/label_trial.h"
@@ -31,6 +32,11 @@ class Findings {
 
   void Add(LogLevel level, const std::string& text) {
     if (AddSaid(level, text)) console_.Message(level, report::Printable(text));
+  }
+  void Add(const DataFinding& finding) {
+    if (!AddSaid(LogLevel::kWarning, finding.text)) return;
+    console_.Message(LogLevel::kWarning, report::Printable(finding.text));
+    if (!finding.examples.empty()) list_.back()["examples"] = finding.examples;
   }
   // Marks a finding as reported. False if it already was.
   bool AddSaid(LogLevel level, const std::string& text) {
@@ -184,7 +190,7 @@ class Check final : public Command {
       for (const std::string& text : tasks::OddLabels(session.Tasks(), *source, !validation))
         findings->Add(LogLevel::kWarning, text);
     }
-    CheckData(train.get(), val.get(), net ? &session.net() : nullptr, session.config().data.bits,
+    CheckData(train.get(), val.get(), net ? &session.net() : nullptr, session.config().data,
               console, findings, result);
     if (!net || Stopped()) return;
     Rehearsal rehearsal;
@@ -204,13 +210,14 @@ class Check final : public Command {
                                                                      : TShape();
   }
 
-  // The sets as they are, before any transform. `net`: null if it could not be built. `bits`: those
-  // of data.bits.
-  void CheckData(const io::Source* train, const io::Source* val, const config::Net* net, int bits,
-                 console::Console& console, Findings* findings, Json* result) const {
+  // The sets as they are, before any transform. `net`: null if it could not be built.
+  void CheckData(const io::Source* train, const io::Source* val, const config::Net* net,
+                 const config::DataConfig& data, console::Console& console, Findings* findings,
+                 Json* result) const {
     const TShape input = net ? ImageInput(*net) : TShape();
     DataSet sets[] = {{"data.train", train, {}}, {"data.val", val, {}}};
-    std::vector<std::string> notes;
+    std::vector<DataFinding> notes;
+    if (!strict_) (*result)["notes"] = Json::array();
     if (train && val) {
       for (const std::string& text : CompareClasses(*train, *val))
         findings->Add(LogLevel::kWarning, text);
@@ -222,21 +229,26 @@ class Check final : public Command {
     }
     for (const DataFindings& found :
          {FindDuplicates(sets[0], sets[1]), FindNearDuplicates(sets[0], sets[1], Stopped),
-          CheckTexts(sets[0], sets[1])}) {
-      for (const std::string& text : found.findings) findings->Add(LogLevel::kWarning, text);
+          CheckTexts(sets[0], sets[1]), CheckTable(sets[0], sets[1], data.train.columns)}) {
+      for (const DataFinding& finding : found.findings) findings->Add(finding);
       notes.insert(notes.end(), found.notes.begin(), found.notes.end());
     }
     for (const DataSet& set : sets) {
       if (!set.source) continue;
       (*result)["data"][set.name] = Summarize(set);
-      for (std::string& text : DescribeOddities(set, input, bits)) notes.push_back(std::move(text));
+      for (DataFinding& note : DescribeOddities(set, input, data.bits))
+        notes.push_back(std::move(note));
     }
     if (Stopped()) return;
-    for (const std::string& text : notes) {
-      strict_ ? findings->Add(LogLevel::kWarning, text)
-              : console.Message(LogLevel::kInfo, "note: " + text);
+    for (const DataFinding& note : notes) {
+      if (strict_) {
+        findings->Add(note);
+        continue;
+      }
+      console.Message(LogLevel::kInfo, "note: " + note.text);
+      (*result)["notes"].push_back(note.text);
+      if (!note.examples.empty()) (*result)["note_examples"][note.text] = note.examples;
     }
-    if (!strict_) (*result)["notes"] = notes;
   }
 
   // Everything that a run does before its first step.

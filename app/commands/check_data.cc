@@ -28,14 +28,6 @@ struct Record {
   }
 };
 
-// `one`, `many`: what is so of one image, and of several.
-void AddTold(const std::vector<std::string>& all, const std::string& noun, const std::string& one,
-             const std::string& many, std::vector<std::string>* texts) {
-  if (all.empty()) return;
-  texts->push_back(format("{} {}: {}", Counted(all.size(), noun), all.size() == 1 ? one : many,
-                          FirstOf(all, kMostNamed, "; ")));
-}
-
 std::unordered_set<uint64_t> ChecksumsOf(const DataSet& set) {
   std::unordered_set<uint64_t> sums;
   for (const ImageFacts& facts : set.facts) {
@@ -111,6 +103,15 @@ Json RangeOf(const std::vector<ImageFacts>& facts, int ImageFacts::*member) {
 
 }  // namespace
 
+void AddTold(std::vector<std::string> all, const std::string& noun, const std::string& one,
+             const std::string& many, std::vector<DataFinding>* findings,
+             const std::string& before) {
+  if (all.empty()) return;
+  std::string text = format("{}{} {}: {}", before, Counted(all.size(), noun),
+                            all.size() == 1 ? one : many, FirstOf(all, kMostNamed, "; "));
+  findings->push_back({std::move(text), std::move(all)});
+}
+
 DataFindings FindDuplicates(const DataSet& train, const DataSet& val) {
   std::unordered_map<uint64_t, Record> first;  // of each image
   std::vector<std::string> shared, contradicting, repeated;
@@ -184,14 +185,15 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
   return findings;
 }
 
-std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input, int bits) {
-  std::vector<std::string> texts;
+std::vector<DataFinding> DescribeOddities(const DataSet& set, const TShape& input, int bits) {
+  std::vector<DataFinding> told;
   const auto add = [&](const std::vector<std::string>& names, const std::string& one,
                        const std::string& many) {
     if (names.empty()) return;
-    texts.push_back(format("{}: {} of {} {}: {}", set.name, names.size(),
-                           Counted(set.facts.size(), "image"), names.size() == 1 ? one : many,
-                           FirstOf(names, kMostNamed, "; ")));
+    told.push_back(
+        {format("{}: {} of {} {}: {}", set.name, names.size(), Counted(set.facts.size(), "image"),
+                names.size() == 1 ? one : many, FirstOf(names, kMostNamed, "; ")),
+         names});
   };
   if (input.ndim() == 3) {
     const auto is_smaller = [&input](const ImageFacts& f) {
@@ -222,14 +224,14 @@ std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& inpu
     add(deep, "has 16 bits per channel, of which 8 are kept; data.bits: 16 keeps all",
         "have 16 bits per channel, of which 8 are kept; data.bits: 16 keeps all");
   } else if (deep.empty() && readable > 0) {
-    texts.push_back(
-        format("{}: none of {} has more than 8 bits per channel; data.bits: 16 is of "
-               "no use",
-               set.name, Counted(set.facts.size(), "image")));
+    told.push_back({format("{}: none of {} has more than 8 bits per channel; data.bits: 16 is of "
+                           "no use",
+                           set.name, Counted(set.facts.size(), "image")),
+                    {}});
   }
   if (const auto text = DescribeImbalance(*set.source))
-    texts.push_back(format("{}: {}", set.name, *text));
-  return texts;
+    told.push_back({format("{}: {}", set.name, *text), {}});
+  return told;
 }
 
 Json Summarize(const DataSet& set) {

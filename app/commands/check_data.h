@@ -20,10 +20,22 @@ struct DataSet {
   std::vector<ImageFacts> facts;
 };
 
-struct DataFindings {
-  std::vector<std::string> findings;  // problems that make results wrong
-  std::vector<std::string> notes;     // worth knowing
+// What is so of some examples: a sentence that names the first ones, and all of them.
+struct DataFinding {
+  std::string text;
+  std::vector<std::string> examples;  // empty: it is not about examples
 };
+
+struct DataFindings {
+  std::vector<DataFinding> findings;  // problems that make results wrong
+  std::vector<DataFinding> notes;     // worth knowing
+};
+
+// "3 images are in two classes: a; b; c", unless there are none. `one`, `many`: what is so of one,
+// and of several; `before`: what the sentence begins with.
+void AddTold(std::vector<std::string> all, const std::string& noun, const std::string& one,
+             const std::string& many, std::vector<DataFinding>* findings,
+             const std::string& before = "");
 
 // The maximum number of bits of an ImageHash, of 256, in which a copy may differ from its original.
 constexpr int kNearBits = 40;
@@ -46,7 +58,7 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
 // rank is unknown), gray images among coloured ones, alpha, CMYK, EXIF orientation, more bits per
 // channel than the `bits` of data.bits, or none with as many; and classes of which one has ten
 // times the examples of another.
-std::vector<std::string> DescribeOddities(const DataSet& set, const TShape& input, int bits);
+std::vector<DataFinding> DescribeOddities(const DataSet& set, const TShape& input, int bits);
 // {"examples", "classes": {NAME: COUNT}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST],
 // "width", "gray", "alpha", "cmyk", "turned", "deep"}}
 Json Summarize(const DataSet& set);

@@ -12,7 +12,6 @@
 namespace mxtrain::commands {
 namespace {
 
-constexpr size_t kMostTextsNamed = 5;  // of one kind of finding
 constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
 
 // In small letters (of ASCII), with one blank for each white space.
@@ -46,13 +45,6 @@ bool HoldsTexts(const io::Source& source) {
   return false;
 }
 
-void AddTextsTold(const std::vector<std::string>& all, const std::string& one,
-                  const std::string& many, std::vector<std::string>* texts) {
-  if (all.empty()) return;
-  texts->push_back(format("{} {}: {}", Counted(all.size(), "text"), all.size() == 1 ? one : many,
-                          FirstOf(all, kMostTextsNamed, "; ")));
-}
-
 }  // namespace
 
 DataFindings CheckTexts(const DataSet& train, const DataSet& val) {
@@ -81,15 +73,15 @@ DataFindings CheckTexts(const DataSet& train, const DataSet& val) {
     }
   }
   DataFindings found;
-  AddTextsTold(shared,
-               "of validation is also one of training, which makes validation results too good",
-               "of validation are also ones of training, which makes validation results too good",
-               &found.findings);
-  AddTextsTold(contradicting, "is in two classes", "are in two classes", &found.findings);
-  AddTextsTold(empty, "is empty", "are empty", &found.notes);
-  AddTextsTold(repeated, "occurs more than once", "occur more than once", &found.notes);
-  AddTextsTold(cut, "is longer than the net's input and is cut",
-               "are longer than the net's input and are cut", &found.notes);
+  AddTold(shared, "text",
+          "of validation is also one of training, which makes validation results too good",
+          "of validation are also ones of training, which makes validation results too good",
+          &found.findings);
+  AddTold(contradicting, "text", "is in two classes", "are in two classes", &found.findings);
+  AddTold(empty, "text", "is empty", "are empty", &found.notes);
+  AddTold(repeated, "text", "occurs more than once", "occur more than once", &found.notes);
+  AddTold(cut, "text", "is longer than the net's input and is cut",
+          "are longer than the net's input and are cut", &found.notes);
   return found;
 }
 
