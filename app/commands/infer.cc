@@ -57,9 +57,11 @@ class Infer final : public Command {
         .Takes("COLUMN");
     arguments.Option("--top-k", &top_k_, "classes per image or row").Positive().ShowsDefault();
     arguments
-        .Option("--threshold", &threshold_,
-                "classes of multi-label models and boxes with at least this score are predicted; "
-                "default: 0.5 of classes, 0.3 of boxes")
+        .Option(
+            "--threshold", &threshold_,
+            "classes of multi-label models and boxes with at least this score are predicted, and "
+            "of two classes the second one (`eval` lists what each threshold does); default: 0.5 "
+            "of classes, 0.3 of boxes")
         .Within(0.0, 1.0);
     arguments
         .Option("--format", &format_,
@@ -570,7 +572,8 @@ class Infer final : public Command {
   void CheckAbilities(const std::vector<inference::PredictedHead>& heads) const {
     if (threshold_ && !Has(heads, &Abilities::threshold))
       Throw(ErrorKind::kUsage,
-            "--threshold is for multi-label models and detectors; this model is neither");
+            "--threshold is for multi-label models, detectors and models of two classes; this "
+            "model is none of them");
     if (top_k_ != 1 && !Has(heads, &Abilities::top_k))
       Throw(ErrorKind::kUsage,
             "--top-k is for models that predict one class of several; this model does not");

@@ -42,7 +42,8 @@ class ClassificationTask final : public Task {
     return std::make_unique<ClassReport>(head(), head().facts.classes);
   }
   std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& options) const override {
-    return NewClassPredictor(head().width(), head().facts.classes, options.top_k);
+    return NewClassPredictor(head().width(), head().facts.classes, options.top_k,
+                             options.threshold);
   }
 };
 
