@@ -31,6 +31,9 @@ constexpr int64_t kTableSteps = 4000, kLeastBatch = 16, kMostBatch = 256, kLeast
 // Columns that an input takes, and those that none takes, with the reason.
 struct TablePlan {
   std::vector<std::string> numbers;
+  std::vector<std::string> ranked;  // of them those of more than two different numbers
+  std::vector<std::string> holes;   // of them those with missing cells
+  std::set<std::string> missing_words;
   struct Category {
     std::string column, name;
     int64_t words = 0;
@@ -39,6 +42,12 @@ struct TablePlan {
   std::vector<std::string> skipped;  // "id (a number for each row)"
   bool missing = false;              // cells of numbers, or of the target
 };
+
+std::set<std::string> ReservedNames() {
+  return {"numbers", "absent", "each",         "frequency", "angle", "sines",
+          "cosines", "waves",  "wave_vectors", "bent",      "row",   "number_row",
+          "start",   "unit1",  "unit2",        "norm",      "relu",  "scores"};
+}
 
 // As a name of a layer.
 std::string LayerName(const std::string& column, std::set<std::string>* used) {
@@ -66,6 +75,13 @@ bool IsClasses(const io::TableColumn& column) {
          column.most == static_cast<double>(column.distinct - 1);
 }
 
+// Whether the logarithms of a target are far less lopsided.
+bool IsSkewed(const io::TableColumn& target) {
+  constexpr double kSkewed = 1;
+  return target.log_skewness && target.skewness > kSkewed &&
+         std::abs(*target.log_skewness) < target.skewness / 2;
+}
+
 // Why a column is none to learn from; "" if it is.
 std::string WhySkipped(const io::TableColumn& column) {
   if (column.distinct == 0) return "empty";
@@ -85,17 +101,25 @@ std::string WhySkipped(const io::TableColumn& column) {
 
 TablePlan PlanTable(const std::vector<io::TableColumn>& columns, const io::TableColumn& target) {
   TablePlan plan;
-  std::set<std::string> used = {"numbers", "row", "start", "target", "unit", "scores"};
+  std::set<std::string> used = ReservedNames();
+  const auto take_missing = [&plan](const io::TableColumn& column) {
+    plan.missing_words.insert(column.missing_words.begin(), column.missing_words.end());
+  };
   plan.missing = target.missing > 0;
+  take_missing(target);
   for (const io::TableColumn& column : columns) {
     if (&column == &target) continue;
     if (const std::string why = WhySkipped(column); !why.empty()) {
       plan.skipped.push_back(format("{} ({})", column.name, why));
     } else if (column.holds_words()) {
       plan.categories.push_back({column.name, LayerName(column.name, &used), column.distinct});
+      take_missing(column);
     } else {
       plan.numbers.push_back(column.name);
+      if (column.distinct > 2) plan.ranked.push_back(column.name);
+      if (column.missing > 0) plan.holes.push_back(column.name);
       plan.missing = plan.missing || column.missing > 0;
+      take_missing(column);
     }
   }
   return plan;
@@ -105,9 +129,10 @@ class TableRecipe final : public Recipe {
  public:
   TableRecipe(std::string path, const io::TableColumn& target, TablePlan plan, bool classes)
       : path_(std::move(path)), target_(target), plan_(std::move(plan)), classes_(classes) {
-    std::set<std::string> used = {"numbers", "row", "start"};
+    std::set<std::string> used = ReservedNames();
     for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
     head_ = LayerName(target_.name, &used);
+    logarithm_ = !classes_ && IsSkewed(target_);
     batch_ = std::min(std::clamp<int64_t>(rows() / 32, kLeastBatch, kMostBatch),
                       std::max<int64_t>(rows() / 2, 1));
     epochs_ = std::clamp<int64_t>(kTableSteps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
@@ -145,20 +170,26 @@ blocks:
     Json categories = Json::object();
     for (const TablePlan::Category& category : plan_.categories)
       categories[category.column] = category.words;
-    return {{"file", choice_.file},     {"rows", rows()},           {"target", target_.name},
-            {"classes", classes_},      {"numbers", plan_.numbers}, {"categories", categories},
-            {"skipped", plan_.skipped}, {"batch_size", batch_},     {"epochs", epochs_}};
+    return {{"file", choice_.file},     {"rows", rows()},
+            {"target", target_.name},   {"classes", classes_},
+            {"numbers", plan_.numbers}, {"categories", categories},
+            {"skipped", plan_.skipped}, {"missing_words", plan_.missing_words},
+            {"logarithm", logarithm_},  {"batch_size", batch_},
+            {"epochs", epochs_}};
   }
 
   std::string Summary() const override {
     std::string text = format(
-        "{}: {} {}, a fifth to validate\nwhat is predicted: {}, {}\n{} of numbers, standardized; "
-        "{} of "
-        "words, categories with a vector each\n",
+        "{}: {} {}, a fifth to validate\nwhat is predicted: {}, {}{}\n{} of numbers, standardized; "
+        "{} of words, categories with a vector each\n",
         choice_.file, rows(), rows() == 1 ? "row" : "rows", target_.name,
         classes_ ? format("{} classes", target_.distinct)
                  : format("numbers from {:.6g} to {:.6g}", target_.least, target_.most),
-        Counted(std::ssize(plan_.numbers), "column"), std::ssize(plan_.categories));
+        logarithm_ ? ", learned as logarithms" : "", Counted(std::ssize(plan_.numbers), "column"),
+        std::ssize(plan_.categories));
+    const std::vector<std::string> missing(plan_.missing_words.begin(), plan_.missing_words.end());
+    if (!missing.empty())
+      text += format("taken as missing, as empty cells are: {}\n", FirstOf(missing, 8));
     if (!plan_.skipped.empty()) text += format("not read: {}\n", FirstOf(plan_.skipped, 8));
     return text + format("batches of {}, {}\n", batch_, Counted(epochs_, "epoch"));
   }
@@ -171,15 +202,23 @@ blocks:
     std::vector<std::string> parts;
     if (!plan_.numbers.empty()) {
       inputs += format("    numbers: [{}]\n", plan_.numbers.size());
-      parts.emplace_back("numbers");
+      layers += NumberLayers(plan_.numbers.size());
+      parts.emplace_back("number_row");
     }
+    if (!plan_.holes.empty()) {
+      inputs += TextLine(format("    absent: [{}]", plan_.holes.size()),
+                         "1 where a number is missing, else 0");
+      parts.emplace_back("absent");
+    }
+    bool first = true;
     for (const TablePlan::Category& category : plan_.categories) {
       inputs += format("    {}: {{shape: [1], dtype: int32}}\n", category.name);
       layers += TextLine(
           format(
               "    - Embedding: {{name: {0}_vector, inputs: {0}, input_dim: {1}, output_dim: {2}}}",
               category.name, category.words + 1, LengthOfVector(category.words)),
-          layers.empty() ? "words have codes from 1; 0: unknown or missing" : "");
+          first ? "words have codes from 1; 0: unknown or missing" : "");
+      first = false;
       layers += format("    - Flatten: {{name: {}_row}}\n", category.name);
       parts.push_back(category.name + "_row");
     }
@@ -203,9 +242,34 @@ blocks:
     return format("net:\n  inputs:\n{}  layers:\n{}", inputs, layers);
   }
 
+  static std::string NumberLayers(size_t numbers) {
+    return TextLine(format("    - Reshape: {{name: each, inputs: numbers, shape: [-1, {}, 1]}}",
+                           numbers),
+                    "each number becomes sines and cosines") +
+           TextLine(
+               format(
+                   "    - Variable: {{name: frequency, shape: [1, {}, 24], init: {{name: normal, "
+                   "sigma: 3}}}}",
+                   numbers),
+               "of frequencies that are learned, and these a vector") +
+           R"(    - broadcast_mul: {name: angle, inputs: [each, frequency]}
+    - sin: {name: sines, inputs: angle}
+    - cos: {name: cosines, inputs: angle}
+    - Concat: {name: waves, inputs: [each, sines, cosines], dim: 2}
+    - FullyConnected: {name: wave_vectors, num_hidden: 16, flatten: false}
+    - Activation: {name: bent, act_type: relu}
+    - Flatten: {name: number_row}
+)";
+  }
+
   std::string DataText() const {
     std::string columns;
     if (!plan_.numbers.empty()) columns += format("      numbers: {}\n", ListText(plan_.numbers));
+    if (!plan_.holes.empty()) {
+      std::vector<std::string> absent;
+      for (const std::string& column : plan_.holes) absent.push_back(format("missing({})", column));
+      columns += format("      absent: {}\n", ListText(absent));
+    }
     for (const TablePlan::Category& category : plan_.categories)
       columns += format("      {}: {}\n", category.name, QuoteYaml(category.column));
     columns += format("      {}_label: {}\n", head_, QuoteYaml(target_.name));
@@ -213,10 +277,28 @@ blocks:
         "\ndata:\n  batch_size: {}\n  train:\n    source: csv\n    path: {}\n"
         "    columns:\n{}",
         batch_, QuoteYaml(path_), columns);
-    text += TextLine("    normalize: auto", "numbers get mean 0 and deviation 1");
+    text += NormalizeLines();
+    if (!plan_.missing_words.empty())
+      text += TextLine(format("    missing_words: {}",
+                              ListText({plan_.missing_words.begin(), plan_.missing_words.end()})),
+                       "cells that are missing, beside empty ones");
     if (plan_.missing)
       text += TextLine("    missing: mean", "empty cells of numbers take the mean of their column");
     return text + TextLine("  val: {split: 0.2}", "a fifth of the rows is held out");
+  }
+
+  std::string NormalizeLines() const {
+    std::string text;
+    if (plan_.ranked.empty() && !logarithm_)
+      return TextLine("    normalize: auto", "numbers get mean 0 and deviation 1");
+    text += "    normalize:\n";
+    if (!plan_.ranked.empty())
+      text += TextLine(format("      quantile: {}", ListText(plan_.ranked)),
+                       "numbers get the ranks of a normal distribution");
+    if (logarithm_)
+      text += TextLine(format("      log: {}", ListText({target_.name})),
+                       "learned as a logarithm, predicted in its own units");
+    return text;
   }
 
   std::string TrainText() const {
@@ -231,6 +313,7 @@ blocks:
   const TablePlan plan_;
   const bool classes_;
   std::string head_;
+  bool logarithm_ = false;
   int64_t batch_ = 0, epochs_ = 0;
   RecipeChoice choice_;
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The configuration that `init` writes for a table of numbers and words: numbers are standardized,
-// words are categories with a vector each, and a residual net of fully connected layers reads both
-// (Gorishniy et al. 2021, "Revisiting Deep Learning Models for Tabular Data").
+// The configuration that `init` writes for a table of numbers and words: numbers take the ranks of a
+// normal distribution and become sines and cosines of learned frequencies (Gorishniy et al. 2022,
+// "On Embeddings for Numerical Features in Tabular Deep Learning"), words are categories with a
+// vector each, and a residual net of fully connected layers reads both (Gorishniy et al. 2021,
+// "Revisiting Deep Learning Models for Tabular Data").
 #include <memory>
 
 #include "app/tasks/recipe.h"
