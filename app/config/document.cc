@@ -13,6 +13,7 @@
 #include "app/config/expression.h"
 #include "app/config/near_file.h"
 #include "app/config/schema.h"
+#include "app/config/trunk.h"
 #include "app/config/unread_vars.h"
 #include "app/config/zoo.h"
 #include "mxtrain/base/error.h"
@@ -27,7 +28,8 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxIncludeDepth = 20;
 constexpr size_t kMostDocument = size_t{64} << 20;  // of a configuration
 constexpr size_t kMostIncluded = size_t{4} << 20;   // bytes, each time that a file is read
-constexpr int kMaxIncludes = 1000;                  // of all files, each time that one is read
+constexpr std::string_view kSize = "${size}";
+constexpr int kMaxIncludes = 1000;  // of all files, each time that one is read
 
 std::string WithoutByteOrderMark(std::string text) {
   return text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
@@ -227,9 +229,14 @@ class DocumentLoader {
       if (classes && !classes->value.is_null())
         diagnostics_.Error(classes->place, "net.classes needs net.use",
                            "it is the number of classes of a net that is used by name");
-      if (const Member* decoder = net.Find("decoder"); decoder && !decoder->value.is_null())
-        diagnostics_.Error(decoder->place, "net.decoder needs net.use",
-                           "it continues a net that is used by name");
+      for (const char* key : {"decoder", "until"}) {
+        const Member* const member = net.Find(key);
+        if (!member || member->value.is_null()) continue;
+        diagnostics_.Error(member->place, format("net.{} needs net.use", key),
+                           key == std::string_view("decoder")
+                               ? "it continues a net that is used by name"
+                               : "it says where a net that is used by name ends");
+      }
       return RemoveKeys(&net);
     }
     if (!use->value.is_scalar())
@@ -240,8 +247,13 @@ class DocumentLoader {
     Value parts = NetWithoutRecipe(LoadNet(use->value));
     CheckInput(net, use->value, parts);
     if (classes) SetClasses(*classes, &parts);
-    if (Value layers = OwnLayers(net, &parts); layers.is_list())
-      Continue(use->value, root->Get("vars"), std::move(layers), &parts);
+    const Member* until = net.Find("until");
+    if (until && until->value.is_null()) until = nullptr;
+    if (Value layers = OwnLayers(net, until, &parts); until || layers.is_list())
+      ContinueTrunk({use->value, until, root->Get("vars")}, std::move(layers), &parts,
+                    &diagnostics_);
+    if (const Member* inputs = net.Find("inputs"); inputs && !inputs->value.is_null())
+      ReadTrunkInput(use->value, *inputs, &parts, &diagnostics_);
     diagnostics_.ThrowIfErrors();
     RemoveKeys(&net);
     std::erase_if(net.members, [](const Member& m) { return m.key == "layers"; });
@@ -253,13 +265,26 @@ class DocumentLoader {
 
   // Layers that say the size of images in pixels would be wrong for those of another input.
   void CheckInput(const Value& net, const Value& use, const Value& parts) {
-    const Member* const input = net.Find("input");
     const Value* const used = parts.Get("net");
     const Value* const layers = used && used->is_map() ? used->Get("layers") : nullptr;
-    if (!input || input->value.is_null() || !layers || !Holds(*layers, "${size}")) return;
-    diagnostics_.Error(input->place,
-                       format("net.input: the layers of {} say the size of images", use.text),
-                       "remove it and set vars.size, which is that of the input too");
+    if (!layers || !Holds(*layers, kSize)) return;
+    if (const Member* input = net.Find("input"); input && !input->value.is_null()) {
+      diagnostics_.Error(input->place,
+                         format("net.input: the layers of {} say the size of images", use.text),
+                         "remove it and set vars.size, which is that of the input too");
+    }
+    if (const Value* images = ImagesAmong(net); images && !Holds(*images, kSize)) {
+      diagnostics_.Error(images->place,
+                         format("net.inputs: the layers of {} say the size of images", use.text),
+                         format("write [3, \"{0}\", \"{0}\"] and set vars.size", kSize));
+    }
+  }
+  // The shape of the input that the net used by name reads, among several; null without.
+  static const Value* ImagesAmong(const Value& net) {
+    const Value* const inputs = net.Get("inputs");
+    const Value* const images = inputs && inputs->is_map() ? inputs->Get(kTrunkInput) : nullptr;
+    const Value* const shape = images && images->is_map() ? images->Get("shape") : nullptr;
+    return shape ? shape : images;
   }
   static bool Holds(const Value& value, std::string_view text) {
     return value.text == text ||
@@ -270,7 +295,7 @@ class DocumentLoader {
 
   // The layers of the decoder, whose blocks and variables come into *parts, and those that are
   // written; null if there are none.
-  Value OwnLayers(const Value& net, Value* parts) {
+  Value OwnLayers(const Value& net, const Member* until, Value* parts) {
     const auto list_of = [](const Value* map) {
       const Value* const layers = map && map->is_map() ? map->Get("layers") : nullptr;
       return layers && layers->is_list() ? layers : nullptr;
@@ -281,6 +306,12 @@ class DocumentLoader {
                          format("layers: expected a list, got {}", layers->Describe()));
     const Value* const name = net.Get("decoder");
     if (!name || name->is_null()) return written ? *written : Value();
+    if (until) {
+      diagnostics_.Error(
+          until->place, "net.until next to net.decoder",
+          format("remove it: decoder: {} takes the layers that it needs", name->text));
+      return Value();
+    }
     Value decoder = LoadDecoder(*name);
     Value layers = *list_of(decoder.Get("net"));
     CheckSides(net, *name, LargestStride(layers));
@@ -291,29 +322,11 @@ class DocumentLoader {
     return layers;
   }
 
-  // Of the layers that a decoder takes by "${strideN}": the largest N; 0 without any.
-  static int64_t LargestStride(const Value& layers) {
-    constexpr std::string_view kBegin = "${stride";
-    int64_t largest = 0;
-    for (const Value& layer : layers.list) {
-      const bool has_keys =
-          layer.is_map() && layer.members.size() == 1 && layer.members[0].value.is_map();
-      const Value* const inputs = has_keys ? layer.members[0].value.Get("inputs") : nullptr;
-      if (!inputs) continue;
-      for (const Value& input : inputs->is_list() ? inputs->list : std::vector<Value>{*inputs}) {
-        if (!input.text.starts_with(kBegin) || !input.text.ends_with("}")) continue;
-        const std::string number =
-            input.text.substr(kBegin.size(), input.text.size() - kBegin.size() - 1);
-        largest = std::max(largest, IntegerOf(number).value_or(0));
-      }
-    }
-    return largest;
-  }
-
   // The sides of the net's input [channels, height, width] must be multiples of the largest stride
   // of a layer that the decoder takes. Expressions are not looked at.
   void CheckSides(const Value& net, const Value& decoder, int64_t multiple) {
-    const Value* const input = net.Get("input");
+    const Value* const images = ImagesAmong(net);
+    const Value* const input = images ? images : net.Get("input");
     if (multiple < 1 || !input || !input->is_list() || input->list.size() != 3) return;
     std::string fitting = input->list[0].text;
     bool fits = true;
@@ -325,8 +338,8 @@ class DocumentLoader {
     }
     if (fits) return;
     diagnostics_.Error(input->place,
-                       format("net.input: the sides must be multiples of {} for decoder: {}",
-                              multiple, decoder.text),
+                       format("net.{}: the sides must be multiples of {} for decoder: {}",
+                              images ? "inputs.data" : "input", multiple, decoder.text),
                        format("for example [{}], and the transforms to that size", fitting));
   }
 
@@ -335,69 +348,6 @@ class DocumentLoader {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     return value;
-  }
-
-  // Cuts the layers of the net `name` behind the last that one of `layers` takes by its name, and
-  // puts these in their place. `vars`: those that are written; may be null.
-  void Continue(const Value& name, const Value* vars, Value layers, Value* parts) {
-    Member* const net = parts->Find("net");
-    Member* const trunk = net ? net->value.Find("layers") : nullptr;
-    if (!trunk || !trunk->value.is_list()) return;
-    std::vector<std::string> taken, names;
-    for (const Value& layer : layers.list) TakenBy(layer, name, {vars, parts->Get("vars")}, &taken);
-    if (diagnostics_.num_errors() > 0) return;
-    // A layer may have the name of one that is cut off.
-    for (const Value& layer : layers.list) std::erase(taken, NameOfLayer(layer));
-    size_t end = 0;
-    for (size_t i = 0; i < trunk->value.list.size(); ++i) {
-      const std::string own = NameOfLayer(trunk->value.list[i]);
-      if (own.empty()) continue;
-      names.push_back(own);
-      if (std::ranges::find(taken, own) != taken.end()) end = i + 1;
-    }
-    if (end == 0) {
-      diagnostics_.Error(
-          layers.place,
-          format("net.layers next to net.use: none takes a layer of {} by its name", name.text),
-          format("give the first one inputs: NAME; the layers are {}", join(names, ", ")));
-      return;
-    }
-    std::vector<Value>& all = trunk->value.list;
-    all.erase(all.begin() + static_cast<std::ptrdiff_t>(end), all.end());
-    for (Value& layer : layers.list) all.push_back(std::move(layer));
-  }
-
-  // {Convolution: {name: stem, ...}}: "stem"; "" without a name.
-  static std::string NameOfLayer(const Value& layer) {
-    if (!layer.is_map() || layer.members.size() != 1) return "";
-    const Value* name =
-        layer.members[0].value.is_map() ? layer.members[0].value.Get("name") : nullptr;
-    return name && name->is_scalar() ? name->text : "";
-  }
-
-  // The names in `inputs` of a layer, those of variables ("${stride4}") by their value.
-  void TakenBy(const Value& layer, const Value& use, const std::vector<const Value*>& vars,
-               std::vector<std::string>* names) {
-    if (!layer.is_map() || layer.members.size() != 1) return;
-    const Value& keys = layer.members[0].value;
-    const Value* const inputs = keys.is_map() ? keys.Get("inputs") : nullptr;
-    if (!inputs) return;
-    for (const Value& input : inputs->is_list() ? inputs->list : std::vector<Value>{*inputs}) {
-      std::string text = input.text;
-      if (text.starts_with("${") && text.ends_with("}")) {
-        const std::string variable = text.substr(2, text.size() - 3);
-        const Value* value = nullptr;
-        for (const Value* map : vars) {
-          if (map && map->is_map() && !value) value = map->Get(variable);
-        }
-        if (!value)
-          diagnostics_.Error(
-              use.place, format("{} does not say which of its layers is {}", use.text, variable),
-              format("set vars.{}: LAYER; `mxtrain plan` shows the layers", variable));
-        text = value ? value->text : "";
-      }
-      names->push_back(text.substr(0, text.find('.')));
-    }
   }
 
   // train.weights: {file, sha256} is one text, FILE#sha256=DIGITS (address.h).
@@ -424,7 +374,7 @@ class DocumentLoader {
 
   static void RemoveKeys(Value* net) {
     std::erase_if(net->members, [](const Member& m) {
-      return m.key == "use" || m.key == "classes" || m.key == "decoder";
+      return m.key == "use" || m.key == "classes" || m.key == "decoder" || m.key == "until";
     });
   }
 

@@ -11,10 +11,11 @@ namespace {
 
 Section<NetConfig> NetSection() {
   Section<NetConfig> s;
-  s.Describe("use", "string",
-             "a net that comes with the program, by its name in `mxtrain nets`; with layers or a "
-             "decoder, up to the last one that these take by its name; brings its blocks, "
-             "variables, initializers and list of names for train.weights");
+  s.Describe(
+      "use", "string",
+      "a net that comes with the program, by its name in `mxtrain nets`; with layers or a "
+      "decoder, up to `until` or the last one that these take by its name; brings its blocks, "
+      "variables, initializers and list of names for train.weights");
   s.Describe("classes", "integer",
              "with use: number of classes; default: as many as the training data has");
   s.Describe(
@@ -22,6 +23,9 @@ Section<NetConfig> NetSection() {
       "with use: what makes scores of classes for each pixel of layers of that net: "
       "pyramid, deeplab, unet; variables: decoder_width, decoder_dropout; or what makes boxes "
       "of objects: boxes");
+  s.Describe("until", "string",
+             "with use: where that net ends, the name of a stage (features: what the last layer "
+             "reads; stride2 to stride32) or of a layer; layers follow it");
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")
