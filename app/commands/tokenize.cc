@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <span>
 
 #include "app/commands/command_list.h"
 #include "app/commands/progress.h"
@@ -32,10 +33,17 @@ class Tokenize final : public Command {
         line.Add("tokenize", "turn texts into tokens, and make the tokenizer for it");
     arguments
         .Option("texts", &texts_,
-                "text files, each a document, and folders of .txt files; with --verify files of "
+                "text files, each a document, tables and JSON lines (.tsv, .csv, .jsonl) with a "
+                "document in each row, and folders of .txt or .jsonl files; with --verify files of "
                 "tokens")
         .Required()
         .Takes("TEXT");
+    arguments
+        .Option("--column", &columns_,
+                "of tables and JSON lines: the column of the text, or key; may be repeated, and is "
+                "then joined by blanks; default: text")
+        .Takes("NAME")
+        .Repeats();
     arguments
         .Option("--tokenizer", &tokenizer_,
                 "characters, bytes or words; a tokenizer.json, a file of tokens, or a folder with "
@@ -61,25 +69,30 @@ class Tokenize final : public Command {
   int Run(const CommonFlags& flags, console::Console& console) override {
     CheckFlags();
     if (verify_) return Verify(flags);
-    const std::vector<std::string> files = Files();
-    const text::TokenizerPtr tokenizer = TokenizerFor(files);
+    io::TextPaths paths{Files()};
+    if (!columns_.empty()) paths.columns = columns_;
+    const text::TokenizerPtr tokenizer = TokenizerFor(paths);
     if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
     std::optional<text::TokenFileWriter> writer;
     if (!output_.empty()) writer.emplace(output_, *tokenizer);
-    // As the source `text` reads the files of a folder.
-    const std::optional<text::TokenId> end = io::SeparatorOf(*tokenizer);
-    uint64_t bytes = 0, tokens = 0;
-    Progress progress(console, "tokenizing", "bytes", BytesOf(files));
-    io::EncodeTexts(*tokenizer, files, [&](io::EncodedPart&& part) {
-      if (end && part.last && part.file + 1 < files.size()) part.ids.push_back(*end);
+    uint64_t bytes = 0, tokens = 0, documents = 0;
+    Progress progress(console, "tokenizing", "bytes", BytesOf(paths.files));
+    io::EncodeTexts(*tokenizer, paths, [&](io::EncodedPart&& part) {
       bytes += static_cast<uint64_t>(part.bytes), tokens += part.ids.size();
+      documents += part.ends.size();
       progress.Add(part.bytes);
       if (!writer) return;
-      writer->Add(part.ids);
-      if (part.last) writer->EndDocument();
+      std::span<const text::TokenId> rest = part.ids;
+      for (size_t told = 0; const size_t end : part.ends) {
+        writer->Add(rest.first(end - told));
+        writer->EndDocument();
+        rest = rest.subspan(end - told);
+        told = end;
+      }
+      writer->Add(rest);
     });
     if (writer) writer->Commit();
-    Print(flags, *tokenizer, files.size(), bytes, tokens);
+    Print(flags, *tokenizer, documents, bytes, tokens);
     return 0;
   }
 
@@ -124,24 +137,26 @@ class Tokenize final : public Command {
     return bytes;
   }
 
-  text::TokenizerPtr TokenizerFor(const std::vector<std::string>& files) const {
-    if (!train_) return io::OpenTokenizer(tokenizer_.empty() ? "bytes" : tokenizer_, files);
+  text::TokenizerPtr TokenizerFor(const io::TextPaths& paths) const {
+    if (!train_) return io::OpenTokenizer(tokenizer_.empty() ? "bytes" : tokenizer_, paths);
     text::TrainBpeOptions options;
     options.vocabulary_size = *train_;
-    const io::Texts texts(files);
-    for (size_t i = 0; i < files.size(); ++i) {
-      if (!IsUtf8(texts.corpus()[i]))
-        Throw(ErrorKind::kData, "{} is not UTF-8, from which byte-level BPE is made", files[i]);
+    const io::Texts texts(paths);
+    for (size_t i = 0; i < texts.corpus().size(); ++i) {
+      if (!IsUtf8(texts.corpus()[i])) {
+        Throw(ErrorKind::kData, "{} is not UTF-8, from which byte-level BPE is made",
+              texts.NameOf(i));
+      }
     }
     return text::TrainBpe(texts.corpus(), options);
   }
 
-  void Print(const CommonFlags& flags, const text::Tokenizer& tokenizer, size_t files,
+  void Print(const CommonFlags& flags, const text::Tokenizer& tokenizer, uint64_t documents,
              uint64_t bytes, uint64_t tokens) const {
     const double each = tokens > 0 ? static_cast<double>(bytes) / static_cast<double>(tokens) : 0;
     if (flags.json) {
       std::cout << report::JsonText({{"tokenizer", tokenizer.Describe()},
-                                     {"documents", static_cast<int64_t>(files)},
+                                     {"documents", static_cast<int64_t>(documents)},
                                      {"bytes", bytes},
                                      {"tokens", tokens},
                                      {"bytes_per_token", each}})
@@ -151,7 +166,7 @@ class Tokenize final : public Command {
     std::cout << format("{} of {} in {}: {:.3f} bytes each, by {}\n",
                         Counted(static_cast<int64_t>(tokens), "token"),
                         Counted(static_cast<int64_t>(bytes), "byte"),
-                        Counted(static_cast<int64_t>(files), "document"), each,
+                        Counted(static_cast<int64_t>(documents), "document"), each,
                         tokenizer.Describe());
     for (const std::string& file : {save_, output_}) {
       if (!file.empty()) std::cout << report::ListedName(file) << "\n";
@@ -174,7 +189,7 @@ class Tokenize final : public Command {
     return damaged ? static_cast<int>(ErrorKind::kData) : 0;
   }
 
-  std::vector<std::string> texts_;
+  std::vector<std::string> texts_, columns_;
   std::string tokenizer_, save_, output_;
   std::optional<int64_t> train_;
   bool overwrite_ = false, verify_ = false;

@@ -60,6 +60,8 @@ masks (masks_test.sh)|mxtrain infer runs/streets photos --annotate painted
 published weights (gpt2_test.sh)|mxtrain train configs/text/gpt2_124m.yaml train.weights.file=model.safetensors vars.length=256 data.train.path=plays.txt data.val.path=plays.txt data.train.tokenizer_file=tokenizer.json
 published weights (gpt2_test.sh)|mxtrain generate runs/latest --prompt "ROMEO:" --top-k 50 --temperature 0.8
 published weights (gpt2_test.sh)|mxtrain export runs/latest tuned/model.safetensors
+published weights (chat_test.sh)|mxtrain train configs/text/gpt2_124m.yaml train.weights.file=model.safetensors vars.length=256 'data.train={source: chat, path: chats.jsonl, tokenizer_file: tokenizer.json, shuffle: true}' 'data.val={source: chat, path: other.jsonl}'
+published weights (chat_test.sh)|mxtrain generate runs/latest --prompt "Who wrote Macbeth?"
 published weights (llama_test.sh)|mxtrain train configs/text/smollm2_135m.yaml train.weights.file=model.safetensors vars.length=256 data.train.path=plays.txt data.val.path=plays.txt data.train.tokenizer_file=tokenizer.json
 published weights (llama_test.sh)|mxtrain generate runs/latest --prompt "ROMEO:" --top-k 50
 published weights (llama_test.sh)|mxtrain export runs/latest net.gguf --type float16
@@ -161,7 +163,8 @@ write_texts() {
   for i in $(seq 4000); do echo "To be, or not to be, $i times"; done >plays.txt
   { printf 'label\ttext\n'; for i in $(seq 60); do printf 'class%d\twhat is number %d\n' $((i % 3)) "$i"; done; } >questions.tsv
   printf 'what is number 3\nwhat is it\n' >new_questions.txt
-  mkdir corpus
+  mkdir corpus shards
+  for i in 0 1; do printf '{"body": "To be, or not"}\n{"body": "to be"}\n' >shards/part$i.jsonl; done
   for text in "$source_dir"/lib/docs/*.md; do cp "$text" "corpus/$(basename "$text" .md).txt"; done
   cp "$source_dir/README.md" more.txt
   cp more.txt other.txt

@@ -114,6 +114,22 @@ mkdir -p corpus/deep && head -20 count.txt >corpus/a.txt && tail -20 count.txt >
 expect 0 tokenize corpus --tokenizer tokenizer.json --json
 prints '"documents":2'
 
+# --- texts in rows
+awk '{ printf "{\"line\": \"%s\", \"n\": %d}\n", $0, NR }' count.txt >count.jsonl
+expect 0 tokenize count.jsonl --column line --tokenizer tokenizer.json --output rows.tokens --json
+prints "\"documents\":$(wc -l <count.txt)"
+sed 's#path: count.txt#path: count.jsonl, text_columns: [line], tokenizer_file: tokenizer.json#g' text.yaml >rows.yaml
+sed 's#path: count.txt#path: rows.tokens#g' text.yaml >row_tokens.yaml
+for form in rows row_tokens; do expect 0 train $form.yaml --out $form -q train.epochs=1; done
+holds "a token file and its rows train differently" cmp -s <(cut -d, -f6- rows/metrics.csv) <(cut -d, -f6- row_tokens/metrics.csv)
+expect 0 eval rows count.jsonl
+prints "perplexity"
+{ echo n,line; awk '{ printf "%d,\"%s\"\n", NR, $0 }' count.txt; } >count.csv
+expect 0 tokenize count.csv --column line --tokenizer tokenizer.json --json
+prints "\"documents\":$(wc -l <count.txt)"
+expect 4 tokenize count.jsonl --tokenizer tokenizer.json
+says "count.jsonl:1: there is no key 'text'"
+
 # --- a configuration for a text, and for a folder of them
 expect 0 init count.txt
 prints "count.yaml: 1 text of "

@@ -29,7 +29,7 @@ constexpr size_t kJudgedChatBytes = size_t{1} << 16;
 TokenizerPtr ChatTokenizerOf(const ChatParam& param, const std::vector<Chat>& chats) {
   if (!param.tokenizer_text.empty())
     return text::TokenizerFromText(param.tokenizer_text, "the model's tokenizer");
-  if (!param.tokenizer_file.empty()) return OpenTokenizer(param.tokenizer_file, {});
+  if (!param.tokenizer_file.empty()) return OpenTokenizer(param.tokenizer_file);
   if (param.tokenizer == ChatParam::kBytes) return text::MakeByteTokenizer();
   // All that any format may write.
   std::string markers = "\n" + param.system + param.user + param.assistant + param.turn_end;

@@ -5,12 +5,12 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "mxtrain/base/mapped_file.h"
+#include "mxtrain/io/text_files.h"
 #include "mxtrain/text/tokenizer.h"
 
 namespace mxtrain::io {
@@ -30,31 +30,35 @@ class MXTRAIN_API TextFile {
   std::optional<MappedFile> mapped_;
 };
 
-// The texts of files.
+// All texts of files, in memory.
 class MXTRAIN_API Texts {
  public:
-  explicit Texts(std::span<const std::string> paths) {
-    for (const std::string& path : paths) views_.push_back(files_.emplace_back(path).text());
-  }
+  // Throws what reading the files throws.
+  explicit Texts(const TextPaths& paths);
   text::Corpus corpus() const { return views_; }
+  // Of a text of the corpus: its file, and the line of a row.
+  const std::string& NameOf(size_t text) const { return names_[text]; }
 
  private:
   std::deque<TextFile> files_;
+  std::deque<std::string> rows_;
   std::vector<std::string_view> views_;
+  std::vector<std::string> names_;
 };
 
-// The tokens of a part of a file.
+// Tokens of texts, one behind another.
 struct EncodedPart {
-  size_t file = 0;    // its number
-  bool last = false;  // of the file
-  int64_t bytes = 0;  // of text
+  int64_t bytes = 0;  // of files
   text::Ids ids;
+  std::vector<size_t> ends;  // rising; a text ends behind so many of these ids
 };
 
-// Calls put(part) for the parts of the files, in order. A file is taken apart where its tokenizer
-// lets it be cut (Tokenizer::LastCut); only a few parts are in memory. Throws what reading throws,
-// and what Encode throws, begun with the file's path.
-MXTRAIN_API void EncodeTexts(const text::Tokenizer& tokenizer, std::span<const std::string> paths,
+// Calls put(part) for the tokens of the texts, in order; between two texts stands SeparatorOf,
+// which belongs to the first. Texts without characters in files of rows are skipped. A file is
+// taken apart where its tokenizer lets it be cut (Tokenizer::LastCut), or between its lines of
+// JSON; only a few parts are in memory. (Tables, and what is compressed, are read whole.) Throws
+// what reading throws, and what Encode throws, begun with the file's path, or FILE:LINE of a row.
+MXTRAIN_API void EncodeTexts(const text::Tokenizer& tokenizer, const TextPaths& paths,
                              const std::function<void(EncodedPart&&)>& put);
 
 }  // namespace mxtrain::io

@@ -20,27 +20,35 @@ std::string LinesOfText(size_t bytes) {
   return text;
 }
 
-// The tokens of each file, and in how many parts they came.
 struct Encoded {
-  std::vector<text::Ids> files;
-  std::vector<int> parts;
+  std::vector<text::Ids> texts;  // without what stands between them
+  int parts = 0;                 // in which they came
 };
-Encoded EncodedFiles(const text::Tokenizer& tokenizer, const std::vector<std::string>& paths) {
+Encoded EncodedTexts(const text::Tokenizer& tokenizer, const TextPaths& paths) {
   Encoded all;
-  bool begins = true;
+  text::Ids ids;  // of a text that has not ended
   int64_t bytes = 0;
   EncodeTexts(tokenizer, paths, [&](EncodedPart&& part) {
-    if (begins) all.files.emplace_back(), all.parts.push_back(0);
-    REQUIRE(part.file + 1 == all.files.size());
-    all.files.back().insert(all.files.back().end(), part.ids.begin(), part.ids.end());
-    ++all.parts.back();
     bytes += part.bytes;
-    begins = part.last;
+    all.parts += part.bytes > 0;
+    for (size_t i = 0; i <= part.ids.size(); ++i) {
+      for (const size_t end : part.ends) {
+        if (end == i) all.texts.push_back(std::exchange(ids, {}));
+      }
+      if (i < part.ids.size()) ids.push_back(part.ids[i]);
+    }
   });
-  CHECK(begins);
+  CHECK(ids.empty());
   int64_t expected = 0;
-  for (const std::string& path : paths) expected += std::ssize(TextFile(path).text());
+  for (const std::string& path : paths.files) expected += std::ssize(TextFile(path).text());
   CHECK(bytes == expected);
+  for (size_t i = 0; i + 1 < all.texts.size(); ++i) {
+    const std::optional<text::TokenId> separator = SeparatorOf(tokenizer);
+    if (!separator) continue;
+    REQUIRE(!all.texts[i].empty());
+    CHECK(all.texts[i].back() == *separator);
+    all.texts[i].pop_back();
+  }
   return all;
 }
 
@@ -57,16 +65,15 @@ TEST_CASE("tokens of files that come in parts are those of the whole texts, in o
   }
   const std::string_view view = texts[3];
   const text::TokenizerPtr tokenizers[] = {text::MakeByteTokenizer(),
-                                           text::MakeWordTokenizer(Texts(paths).corpus(), {}),
-                                           text::MakeCharacterTokenizer(Texts(paths).corpus()),
+                                           text::MakeWordTokenizer(Texts({paths}).corpus(), {}),
+                                           text::MakeCharacterTokenizer(Texts({paths}).corpus()),
                                            text::TrainBpe({&view, 1}, {.vocabulary_size = 270})};
   for (const text::TokenizerPtr& tokenizer : tokenizers) {
     CAPTURE(tokenizer->Describe());
-    const Encoded all = EncodedFiles(*tokenizer, paths);
-    REQUIRE(all.files.size() == texts.size());
-    for (size_t i = 0; i < texts.size(); ++i) CHECK(all.files[i] == tokenizer->Encode(texts[i]));
-    CHECK(all.parts[0] > 4);
-    CHECK(all.parts[1] == 1);
+    const Encoded all = EncodedTexts(*tokenizer, {paths});
+    REQUIRE(all.texts.size() == texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) CHECK(all.texts[i] == tokenizer->Encode(texts[i]));
+    CHECK(all.parts > 4 + 3);
   }
 }
 
@@ -74,7 +81,7 @@ TEST_CASE("a file without a place to cut is one part") {
   const TempDir dir;
   dir.Write("a.txt", std::string(3'000'000, 'a'));
   const std::vector<std::string> paths = {dir.path("a.txt")};
-  CHECK(EncodedFiles(*text::MakeCharacterTokenizer("a"), paths).parts == std::vector<int>{1});
+  CHECK(EncodedTexts(*text::MakeCharacterTokenizer("a"), {paths}).parts == 1);
 }
 
 TEST_CASE("the first error in the order of the texts is told, with its file") {
@@ -86,11 +93,11 @@ TEST_CASE("the first error in the order of the texts is told, with its file") {
   }
   for (int trial = 0; trial < 10; ++trial) {
     const std::string message = MessageOf(
-        [&] { EncodeTexts(*text::MakeCharacterTokenizer("ab"), paths, [](EncodedPart&&) {}); });
+        [&] { EncodeTexts(*text::MakeCharacterTokenizer("ab"), {paths}, [](EncodedPart&&) {}); });
     CHECK(Says(message, "07.txt: the character 'c'"));
   }
   CHECK(Says(MessageOf([&] {
-               EncodeTexts(*text::MakeByteTokenizer(), std::vector{dir.path("none.txt")},
+               EncodeTexts(*text::MakeByteTokenizer(), {{dir.path("none.txt")}},
                            [](EncodedPart&&) {});
              }),
              "none.txt"));
@@ -101,10 +108,78 @@ TEST_CASE("the last word of a file and the first of the next are two") {
   dir.Write("a.txt", "one two");
   dir.Write("b.txt", "three");
   const std::vector<std::string> paths = {dir.path("a.txt"), dir.path("b.txt")};
-  const text::TokenizerPtr words = text::MakeWordTokenizer(Texts(paths).corpus(), {});
+  const text::TokenizerPtr words = text::MakeWordTokenizer(Texts({paths}).corpus(), {});
   CHECK(words->IdOf("two"));
   CHECK(words->IdOf("three"));
   CHECK(words->vocabulary_size() == 5);
+}
+
+TEST_CASE("each row of a table or of JSON lines is a text") {
+  const TempDir dir;
+  std::string lines, table = "n,body,head\n";
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40'000; ++i) {
+    texts.push_back(format("row {} of \"many\", and\tmore", i));
+    lines += format("{}{{\"body\": \"row {} of \\\"many\\\", and\\tmore\", \"n\": {}}}\n",
+                    i % 1000 == 7 ? "\n{\"body\": \"\"}\n" : "", i, i);
+    table += format("{},\"row {} of \"\"many\"\", and\tmore\",\n", i, i);
+  }
+  dir.Write("a.jsonl", lines);
+  dir.Write("b.csv", table);
+  dir.Write("c.txt", "the end");
+  const text::TokenizerPtr bytes = text::MakeByteTokenizer();
+  for (const bool json : {true, false}) {
+    CAPTURE(json);
+    const TextPaths paths{{dir.path(json ? "a.jsonl" : "b.csv"), dir.path("c.txt")}, {"body"}};
+    std::vector<std::string> read;
+    text::Ids ids;
+    int parts = 0;
+    EncodeTexts(*bytes, paths, [&](EncodedPart&& part) {
+      ++parts;
+      for (size_t i = 0, end = 0; i <= part.ids.size(); ++i) {
+        for (; end < part.ends.size() && part.ends[end] == i; ++end)
+          read.push_back(bytes->Decode(std::exchange(ids, {})));
+        if (i < part.ids.size()) ids.push_back(part.ids[i]);
+      }
+    });
+    REQUIRE(read.size() == texts.size() + 1);
+    CHECK(std::equal(texts.begin(), texts.end(), read.begin()));
+    CHECK(read.back() == "the end");
+    CHECK(parts > 2);
+    const Texts all(paths);
+    REQUIRE(all.corpus().size() == texts.size() + 1);
+    CHECK(all.corpus()[17] == texts[17]);
+    CHECK(Says(all.NameOf(5), json ? "a.jsonl:6" : "b.csv:7"));
+  }
+  dir.Write("d.jsonl", lines + "{\"body\": 7}\n");
+  CHECK(Says(MessageOf([&] {
+               EncodeTexts(*bytes, {{dir.path("d.jsonl")}, {"body"}}, [](EncodedPart&&) {});
+             }),
+             "d.jsonl:40081: 'body' is not a text"));
+}
+
+TEST_CASE("between two texts stands the end of a text") {
+  const TempDir dir;
+  dir.Write("a.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"\"}\n{\"text\": \"b\"}\n");
+  dir.Write("b.txt", "a");
+  const std::string_view corpus = "ab ab";
+  const text::TokenizerPtr bpe = text::TrainBpe({&corpus, 1}, {.vocabulary_size = 257});
+  const text::TokenId end = bpe->end_of_text().value();
+  text::Ids ids, wanted;
+  std::vector<size_t> ends;
+  EncodeTexts(*bpe, {{dir.path("a.jsonl"), dir.path("b.txt")}}, [&](EncodedPart&& part) {
+    for (const size_t at : part.ends) ends.push_back(ids.size() + at);
+    ids.insert(ids.end(), part.ids.begin(), part.ids.end());
+  });
+  for (const char* text : {"ab", "b", "a"}) {
+    if (!wanted.empty()) wanted.push_back(end);
+    for (const text::TokenId id : bpe->Encode(text)) wanted.push_back(id);
+  }
+  CHECK(ids == wanted);
+  REQUIRE(ends.size() == 3);
+  CHECK(ids[ends[0] - 1] == end);
+  CHECK(ids[ends[1] - 1] == end);
+  CHECK(ends[2] == ids.size());
 }
 
 }  // namespace mxtrain::test

@@ -24,7 +24,7 @@ constexpr int64_t kMostValues = int64_t{1} << 32;
 text::TokenizerPtr NewTokenizerFor(const LabelledTextParam& param,
                                    const text::EncoderOptions& options,
                                    const std::vector<std::string>& texts) {
-  if (!param.tokenizer_file.empty()) return OpenTokenizer(param.tokenizer_file, {});
+  if (!param.tokenizer_file.empty()) return OpenTokenizer(param.tokenizer_file);
   if (param.tokenizer == LabelledTextParam::kBytes) return text::MakeByteTokenizer();
   std::string corpus;
   for (const std::string& text : texts) {
@@ -186,14 +186,14 @@ class LabelledTextSource final : public Source {
   std::vector<FieldSpec> data_, label_;
 };
 
-// Tables may be of numbers, and .txt of images: only a name of JSON lines is of texts alone.
+// Tables may be of numbers, and .txt of images; JSON lines are of texts, with classes or without.
 std::optional<Recognition> RecognizeJsonLines(const std::string& path) {
   std::filesystem::path name(Lower(path));
   if (name.extension() == ".gz") name.replace_extension();
   std::error_code none;
   const bool named = name.extension() == ".jsonl" || name.extension() == ".ndjson";
   if (!named || !std::filesystem::is_regular_file(path, none)) return std::nullopt;
-  return Recognition{/*certain=*/true, {{"path", path}}};
+  return Recognition{/*certain=*/false, {{"path", path}}};
 }
 
 }  // namespace

@@ -15,29 +15,47 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string EndingOf(const std::string& path) {
+  fs::path name(Lower(path));
+  if (name.extension() == ".gz") name.replace_extension();
+  return name.extension().string();
+}
+
+bool IsJsonLines(const std::string& ending) {
+  return ending == ".jsonl" || ending == ".ndjson";
+}
+
 }  // namespace
 
 bool IsTokenFileName(const std::string& path) {
   return Lower(fs::path(path).extension().string()) == ".tokens";
 }
 
+bool HoldsRows(const std::string& path) {
+  const std::string ending = EndingOf(path);
+  return IsJsonLines(ending) || ending == ".tsv" || ending == ".csv" || ending == ".tab";
+}
+
 std::vector<std::string> TextFiles(const std::string& path) {
   std::error_code none;
   if (!fs::is_directory(path, none)) return {path};
-  std::vector<std::string> files;
+  std::vector<std::string> texts, lines;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
            path, fs::directory_options::skip_permission_denied, none)) {
-    if (entry.is_regular_file(none) && Lower(entry.path().extension().string()) == ".txt")
-      files.push_back(entry.path().string());
+    if (!entry.is_regular_file(none)) continue;
+    const std::string ending = EndingOf(entry.path().string());
+    if (ending == ".txt") texts.push_back(entry.path().string());
+    if (IsJsonLines(ending)) lines.push_back(entry.path().string());
   }
-  if (files.empty()) Throw(ErrorKind::kData, "{} has no .txt file", path);
+  std::vector<std::string>& files = texts.empty() ? lines : texts;
+  if (files.empty()) Throw(ErrorKind::kData, "{} has no .txt file, nor one of JSON lines", path);
   std::ranges::sort(files);
   return files;
 }
 
-text::TokenizerPtr OpenTokenizer(const std::string& name, std::span<const std::string> files) {
-  if (name == "characters") return text::MakeCharacterTokenizer(Texts(files).corpus());
-  if (name == "words") return text::MakeWordTokenizer(Texts(files).corpus(), {});
+text::TokenizerPtr OpenTokenizer(const std::string& name, const TextPaths& texts) {
+  if (name == "characters") return text::MakeCharacterTokenizer(Texts(texts).corpus());
+  if (name == "words") return text::MakeWordTokenizer(Texts(texts).corpus(), {});
   if (name == "bytes") return text::MakeByteTokenizer();
   std::error_code none;
   if (fs::is_directory(name, none))

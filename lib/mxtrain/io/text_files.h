@@ -12,15 +12,24 @@
 
 namespace mxtrain::io {
 
-// The file, or the .txt files of a folder and of those below it, by their paths. Throws kData for a
-// folder without any.
+// The file, or the .txt files of a folder and of those below it, by their paths; without any its
+// files of JSON lines (.jsonl, .ndjson). Throws kData for a folder without either.
 MXTRAIN_API std::vector<std::string> TextFiles(const std::string& path);
 
-// `name`: characters or words of the texts of these files; bytes; a tokenizer.json, or a file of
+// Whether a file holds a text in each row, by the end of its name, behind which .gz may stand: a
+// table (.tsv, .csv, .tab) or JSON lines (.jsonl, .ndjson). Others are one text.
+MXTRAIN_API bool HoldsRows(const std::string& path);
+
+struct TextPaths {
+  std::vector<std::string> files;
+  // Of files with rows: the columns of the text, or keys of JSON, joined by blanks.
+  std::vector<std::string> columns = {"text"};
+};
+
+// `name`: characters or words of these texts; bytes; a tokenizer.json, or a file of
 // tokens, whose tokenizer it is; a folder with GPT-2's encoder.json and vocab.bpe. Throws kConfig
 // for a name that is none of these, and what reading a file throws.
-MXTRAIN_API text::TokenizerPtr OpenTokenizer(const std::string& name,
-                                             std::span<const std::string> files);
+MXTRAIN_API text::TokenizerPtr OpenTokenizer(const std::string& name, const TextPaths& texts = {});
 
 // Appends the tokens of a text; errors begin with its file.
 MXTRAIN_API void EncodeFile(const text::Tokenizer& tokenizer, std::string_view text,

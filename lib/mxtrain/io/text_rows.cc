@@ -134,8 +134,9 @@ class JsonRows {
  public:
   JsonRows(const std::string& path, const TextColumns& columns) : path_(path), columns_(columns) {}
 
-  TextRows Read(std::string_view text) {
-    ForEachLine(text, [this](std::string_view line, int64_t number) { Add(line, number); });
+  TextRows Read(std::string_view text, int64_t first_line) {
+    ForEachLine(text,
+                [&](std::string_view line, int64_t number) { Add(line, number + first_line - 1); });
     return std::move(rows_);
   }
 
@@ -216,11 +217,16 @@ TextRows LinesOf(std::string_view text) {
 
 }  // namespace
 
+TextRows ReadJsonRows(const std::string& path, std::string_view lines, int64_t first_line,
+                      const TextColumns& columns) {
+  return JsonRows(path, columns).Read(lines, first_line);
+}
+
 TextRows ReadTextRows(const std::string& path, const TextColumns& columns) {
   std::string text = PlainText(ReadMaybeGzip(path, kMostTextBytes, Readable::kFileOrPipe), path);
   switch (FormatOf(path, text, columns)) {
     case RowFormat::kJsonLines:
-      return JsonRows(path, columns).Read(text);
+      return ReadJsonRows(path, text, 1, columns);
     case RowFormat::kLines:
       return LinesOf(text);
     case RowFormat::kTable:

@@ -23,12 +23,12 @@ namespace fs = std::filesystem;
 using text::TokenId;
 using text::TokenizerPtr;
 
-TokenizerPtr TokenizerOf(const TextParam& param, std::span<const std::string> files) {
+TokenizerPtr TokenizerOf(const TextParam& param, const TextPaths& texts) {
   static constexpr const char* kNames[] = {"characters", "words", "bytes"};  // of TextParam::Kind
   if (!param.tokenizer_text.empty())
     return text::TokenizerFromText(param.tokenizer_text, "the model's tokenizer");
   return OpenTokenizer(
-      param.tokenizer_file.empty() ? kNames[param.tokenizer] : param.tokenizer_file, files);
+      param.tokenizer_file.empty() ? kNames[param.tokenizer] : param.tokenizer_file, texts);
 }
 
 // Directly in a folder.
@@ -65,16 +65,15 @@ TextTokens OfTokenFile(const TextParam& param) {
 
 TextTokens OfTexts(const TextParam& param) {
   TextTokens tokens;
-  const std::vector<std::string> files = TextFiles(param.path);
-  tokens.tokenizer = TokenizerOf(param, files);
-  for (const std::string& file : files) {
-    if (!IsUtf8(TextFile(file).text())) tokens.invalid.push_back(file);
+  const TextPaths texts{TextFiles(param.path), param.text_columns};
+  tokens.tokenizer = TokenizerOf(param, texts);
+  for (const std::string& file : texts.files) {
+    if (!HoldsRows(file) && !IsUtf8(TextFile(file).text())) tokens.invalid.push_back(file);
   }
-  const std::optional<TokenId> end = SeparatorOf(*tokens.tokenizer);
-  EncodeTexts(*tokens.tokenizer, files, [&](EncodedPart&& part) {
+  EncodeTexts(*tokens.tokenizer, texts, [&](EncodedPart&& part) {
+    for (const size_t end : part.ends)
+      tokens.ends.push_back(std::ssize(tokens.ids) + static_cast<int64_t>(end));
     tokens.ids.insert(tokens.ids.end(), part.ids.begin(), part.ids.end());
-    if (end && part.last && part.file + 1 < files.size()) tokens.ids.push_back(*end);
-    if (part.last) tokens.ends.push_back(std::ssize(tokens.ids));
   });
   return tokens;
 }
@@ -247,7 +246,8 @@ MXTRAIN_SOURCE(text_source, sources) {
     std::error_code none;
     if (!fs::exists(path, none)) return std::nullopt;
     const bool tokens = IsTokenFileName(path) && fs::is_regular_file(path, none);
-    const bool text = Lower(fs::path(path).extension().string()) == ".txt";  // or a list of images
+    // Or a list of images, or texts with classes.
+    const bool text = Lower(fs::path(path).extension().string()) == ".txt" || HoldsRows(path);
     if (!tokens && !text && !HasTextFiles(path)) return std::nullopt;
     return Recognition{tokens, {{"path", path}}};
   };

@@ -225,4 +225,14 @@ TEST_CASE("texts are packed whole into rows") {
              "documents are no windows of a stream; remove stride"));
 }
 
+TEST_CASE("rows of JSON lines are documents") {
+  const TempDir dir;
+  const std::string path = Written(dir, "a.jsonl",
+                                   "{\"head\": \"a\", \"body\": \"bc\"}\n"
+                                   "{\"head\": \"\", \"body\": \"d\"}\n");
+  const auto source =
+      OpenText(path, {{"text_columns", "(head,body)"}, {"length", "4"}, {"tokenizer", "bytes"}});
+  CHECK(ExampleOf(*source, 0) == std::pair<std::string, std::string>{"a bc", " bcd"});
+}
+
 }  // namespace mxtrain::test

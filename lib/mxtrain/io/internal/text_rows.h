@@ -3,6 +3,7 @@
 // Texts and their labels in a file, one of each in a row. Private to io.
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mxtrain::io {
@@ -29,5 +30,9 @@ struct TextRows {
 // are judged by the beginning: JSON lines if that is an object; without labels, lines if the first
 // one does not name the columns. Throws what NewLabelledTextSource does.
 TextRows ReadTextRows(const std::string& path, const TextColumns& columns);
+
+// Of JSON lines, of which `first_line` is the number of the first.
+TextRows ReadJsonRows(const std::string& path, std::string_view lines, int64_t first_line,
+                      const TextColumns& columns);
 
 }  // namespace mxtrain::io

@@ -17,11 +17,18 @@ struct TextParam : Parameter<TextParam> {
   int tokenizer, pack;
   int64_t length, stride, streams;
   std::vector<double> part;
+  std::vector<std::string> text_columns;
   static void Declare(Fields<TextParam>& f) {
     f.Add("path", &TextParam::path)
         .IsPath()
         .Required()
-        .Help("a text file, a folder of .txt files, or tokens that `mxtrain tokenize` wrote");
+        .Help(
+            "a text file, a folder of .txt files, a table or JSON lines with a text in each row, "
+            "or "
+            "tokens that `mxtrain tokenize` wrote");
+    f.Add("text_columns", &TextParam::text_columns)
+        .Default({"text"})
+        .Help("of a table or JSON lines, the columns or keys of the text, joined by blanks");
     f.Add("tokenizer", &TextParam::tokenizer)
         .Enum({{"characters", kCharacters}, {"words", kWords}, {"bytes", kBytes}})
         .Default(kCharacters)
@@ -51,7 +58,8 @@ struct TextParam : Parameter<TextParam> {
         .Default(kNoPacking)
         .Help(
             "an example is several whole documents, which do not see each other, and padding: "
-            "texts (files, and what the tokenizer's end of a text separates), or lines");
+            "texts (files, rows of a table, and what the tokenizer's end of a text separates), or "
+            "lines");
     f.Add("part", &TextParam::part)
         .Default({0, 1})
         .Help("from where to where the tokens are taken, as fractions of them all: [0, 0.9]");
@@ -63,10 +71,11 @@ struct TextParam : Parameter<TextParam> {
 };
 
 // Fields: data and label, [length] token ids each; the label is the data one token on. Files of a
-// folder follow each other by their names, with the tokenizer's end of a text between them if it
-// has one. What remains behind the last whole example is skipped. Class names are the tokens. With
-// streams example i is window i / streams of stream i % streams; equal parts of the tokens are
-// streams, and what remains behind them, or behind the last whole example of each, is skipped.
+// folder, or texts of rows, follow each other in their order, with the tokenizer's end of a text
+// between them if it has one. What remains behind the last whole example is skipped. Class names
+// are the tokens. With streams example i is window i / streams of stream i % streams; equal parts
+// of the tokens are streams, and what remains behind them, or behind the last whole example of
+// each, is skipped.
 //
 // With pack an example is whole documents, longer ones cut, in an order of their own; the label is
 // -1 at padding. A second label, token_position [length], numbers the tokens of each document from
