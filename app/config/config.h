@@ -106,6 +106,7 @@ struct SourceConfig {
   double holdout = 0;       // data.val without a source: the fraction removed from the training set
   int folds = 0, fold = 0;  // instead of a fraction: one of several equal parts
   bool stratified = true;
+  std::string group, group_pattern;  // of both parts no group: a column, or a pattern of paths
   int64_t holdout_seed = 0;
   bool shuffle = false;
   bool balanced = false;          // data.train

@@ -51,6 +51,22 @@ void CheckValidation(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// Groups of rows are told by a column, those of files by their paths.
+void CheckGroups(const LoadedConfig& loaded, Diagnostics* diagnostics) {
+  const SourceConfig &train = loaded.config.data.train, &val = loaded.config.data.val;
+  const io::SourceKind* const kind = io::Sources().Find(train.source);
+  if (!val.group.empty() && !val.group_pattern.empty()) {
+    diagnostics->Error(loaded.PlaceOf("data.val.group_pattern"),
+                       "data.val.group and data.val.group_pattern exclude each other",
+                       "keep one of them");
+  } else if (!val.group.empty() && kind && !kind->Parameter("group")) {
+    diagnostics->Error(
+        loaded.PlaceOf("data.val.group"),
+        format("data.val.group names a column of a table, and data.train is {}", train.source),
+        "group_pattern is for paths of files");
+  }
+}
+
 // Images of the validation data have targets as those of the training data.
 void CheckTargets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const SourceConfig &train = loaded.config.data.train, &val = loaded.config.data.val;
@@ -232,6 +248,7 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   not_both("train.clip.value", "train.clip.norm");
   const TrainConfig& train = loaded.config.train;
   CheckValidation(loaded, diagnostics);
+  CheckGroups(loaded, diagnostics);
   CheckTargets(loaded, diagnostics);
   CheckOptimizer(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;

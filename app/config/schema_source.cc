@@ -154,6 +154,20 @@ Section<SourceConfig> SourceSection(bool validation) {
         .OnlyFor("source", {""})
         .Help("keep the class proportions when the data has classes")
         .Also({"stratify"});
+    s.Add("group", &C::group)
+        .QuietDefault("")
+        .OnlyFor("source", {""})
+        .Help(
+            "of a table: column whose equal cells (of one patient, customer, day) are all in the "
+            "training set or all held out; sizes and class proportions are as near as that allows")
+        .Also({"groups", "group_by", "group_column"});
+    s.Add("group_pattern", &C::group_pattern)
+        .QuietDefault("")
+        .OnlyFor("source", {""})
+        .Help(
+            "the same for files: a regular expression searched in their paths below the folder of "
+            "the data; files where its first group, or all of it, matches the same text stay "
+            "together: '(patient[0-9]+)_'");
     s.Add("seed", &C::holdout_seed)
         .QuietDefault(0)
         .Range(0)

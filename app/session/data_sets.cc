@@ -206,7 +206,9 @@ Kwargs DataSets::ParamsOf(bool validation) const {
       {"holdout_side", validation ? "held_out" : "rest"},
       {"holdout_seed", draw_seed_.empty() ? std::to_string(val.holdout_seed) : draw_seed_},
       {"holdout_draw", draw_},
-      {"holdout_stratified", params::Print(val.stratified)}};
+      {"holdout_stratified", params::Print(val.stratified)},
+      {"holdout_group_pattern", val.group_pattern}};
+  if (!val.group.empty()) kwargs.emplace_back("group", val.group);
   kwargs.insert(kwargs.end(), holdout.begin(), holdout.end());
   return kwargs;
 }

@@ -198,7 +198,8 @@ Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) cons
   for (const auto& [key, value] : source_params) {
     const bool label =
         std::find(std::begin(kOfLabels), std::end(kOfLabels), key) != std::end(kOfLabels);
-    if (key == "path" || key.starts_with("holdout") || (label && !with_labels)) continue;
+    if (key == "path" || key.starts_with("holdout") || key == "group" || (label && !with_labels))
+      continue;
     kwargs.emplace_back(key, value);
     root = root || key == "root";
     images = images || key == "picture_fields";

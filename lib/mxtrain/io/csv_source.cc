@@ -82,6 +82,9 @@ class CsvSource final : public Source {
     return param_.key == "#" ? std::to_string(sheet_.numbers[row])
                              : format("{}:{}", sheet_.file, sheet_.lines[row]);
   }
+  std::string GroupOf(int64_t index) const override {
+    return groups_.empty() ? "" : groups_[static_cast<size_t>(index)];
+  }
   std::string FileOf(int64_t index) const override {
     const auto images = [](const CsvField& field) { return field.image && !field.label; };
     if (std::count_if(fields_.fields.begin(), fields_.fields.end(), images) != 1) return "";
@@ -165,6 +168,7 @@ class CsvSource final : public Source {
         (param_.key != "#" || std::count(sheet_.header.begin(), sheet_.header.end(), "#") > 0)) {
       key_column_ = sheet_.Find(param_.key);
     }
+    if (!param_.group.empty()) group_column_ = sheet_.Find(param_.group);
     fields_ = PlanCsvFields(param_, sheet_);
     label_sets_ = !param_.label_delim.empty();
     if (!NamesFields(param_)) return;
@@ -174,6 +178,8 @@ class CsvSource final : public Source {
 
   void AddCells(const Sheet& sheet, const std::vector<std::string_view>& cells) {
     if (&sheet == &sheet_ && key_column_) keys_.emplace_back(cells[*key_column_]);
+    if (&sheet == &sheet_ && group_column_)
+      groups_.emplace_back(Trim(cells[*group_column_], kBlanksInQuotes));
     for (CsvField& field : fields_.fields) {
       if ((&sheet == &sheet_) == of_label_file(field)) continue;
       if (field.words) {
@@ -436,6 +442,7 @@ class CsvSource final : public Source {
     RemoveRows(dropped_, 1, &sheet_.lines);
     RemoveRows(dropped_, 1, &sheet_.numbers);
     RemoveRows(dropped_, 1, &keys_);
+    RemoveRows(dropped_, 1, &groups_);
     for (CsvField& field : fields_.fields) {
       RemoveRows(dropped_, field.width, &field.numbers);
       RemoveRows(dropped_, field.width, &field.rests);
@@ -530,8 +537,8 @@ class CsvSource final : public Source {
   const CsvParam param_;
   Sheet sheet_;
   CsvFields fields_;
-  std::optional<size_t> key_column_;
-  std::vector<std::string> keys_;
+  std::optional<size_t> key_column_, group_column_;
+  std::vector<std::string> keys_, groups_;
   // Of the first text label; none if labels are numbers, which need not be classes.
   std::vector<std::string> class_names_;
   bool label_sets_ = false;           // that label holds 0 or 1 per class

@@ -8,6 +8,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/example_files.h"
+#include "mxtrain/io/internal/holdout_groups.h"
 
 namespace mxtrain::io {
 namespace {
@@ -97,6 +98,7 @@ class Subset final : public Source {
   }
   std::string Name(int64_t index) const override { return source_->Name(At(index)); }
   std::string FileOf(int64_t index) const override { return source_->FileOf(At(index)); }
+  std::string GroupOf(int64_t index) const override { return source_->GroupOf(At(index)); }
   std::string TextOf(int64_t index) const override { return source_->TextOf(At(index)); }
   bool IsCut(int64_t index) const override { return source_->IsCut(At(index)); }
   int64_t num_tokens() const override { return source_->num_tokens(); }
@@ -170,9 +172,11 @@ std::vector<int64_t> Side(std::vector<int64_t> members, const Source& source,
 std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param,
                                     const std::string& root) {
   const RandomOrder order(source, param, root);
+  const std::vector<int64_t> group = FindGroups(source, param, root);
   std::vector<int64_t> held_out;
   if (param.holdout_folds > 0) {
     CheckFolds(source, param);
+    if (!group.empty()) return Side(HeldOutGroups(source, param, group), source, param);
     int64_t dealt = 0;
     for (Stratum& s : MakeStrata(source, param.holdout_stratified)) {
       order.Sort(&s.members);
@@ -187,6 +191,7 @@ std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& pa
           "holdout = {} of {} examples leaves nothing on one side; give a number between 0 and 1",
           param.holdout, source.size());
   }
+  if (!group.empty()) return Side(HeldOutGroups(source, param, group), source, param);
   const int64_t wanted = std::clamp<int64_t>(
       std::llround(param.holdout * static_cast<double>(source.size())), 1, source.size() - 1);
   std::vector<Stratum> strata = MakeStrata(source, param.holdout_stratified);

@@ -540,3 +540,35 @@ TEST_CASE("a holdout reports an empty side") {
                {{"path", one.path("list.txt")}, {"holdout", "0.5"}, {"holdout_side", "held_out"}}),
            "leaves nothing on one side");
 }
+
+TEST_CASE("a pattern of file names keeps the images of a patient on one side") {
+  const TempDir folder;
+  for (int patient = 0; patient < 12; ++patient) {
+    for (int image = 0; image < 1 + patient % 4; ++image)
+      folder.Write(format("{}/p{}_{}.png", patient % 2 == 0 ? "sick" : "well", patient, image),
+                   "x");
+  }
+  const auto names = [&folder](Kwargs more) {
+    more.emplace_back("path", folder.path());
+    return Names(*MakeSource("image_folder", more));
+  };
+  const auto patient_of = [](const std::string& name) {
+    const std::string file = name.substr(name.rfind('/') + 1);
+    return file.substr(0, file.find('_'));
+  };
+  const Kwargs split = {{"holdout", "0.3"}, {"holdout_group_pattern", "/(p[0-9]+)_"}};
+  Kwargs held_side = split;
+  held_side.emplace_back("holdout_side", "held_out");
+  const Strings rest = names(split), held = names(held_side);
+  std::set<std::string> patients;
+  for (const std::string& name : held) patients.insert(patient_of(name));
+  CHECK(patients.size() > 1);
+  CHECK(rest.size() + held.size() == 30);
+  CHECK(std::abs(static_cast<int>(held.size()) - 9) <= 2);
+  for (const std::string& name : rest) CHECK(patients.count(patient_of(name)) == 0);
+  const auto why = [&](const char* pattern) {
+    return MessageOf([&] { names({{"holdout", "0.3"}, {"holdout_group_pattern", pattern}}); });
+  };
+  CheckHas(why("(p[0-9"), "holdout_group_pattern = '(p[0-9' is no regular expression");
+  CheckHas(why("case"), "holdout_group_pattern = 'case' matches no file, such as '");
+}

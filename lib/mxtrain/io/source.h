@@ -100,6 +100,8 @@ class MXTRAIN_API Source {
   // In the order of the label's values; empty without classes.
   virtual const std::vector<std::string>& class_names() const = 0;
   int num_classes() const { return static_cast<int>(class_names().size()); }
+  // Examples with equal ones belong together, such as those of one patient; empty: with no other.
+  virtual std::string GroupOf(int64_t /*index*/) const { return ""; }
   // The text that an example is, or that its image shows; empty for others.
   virtual std::string TextOf(int64_t /*index*/) const { return ""; }
   // Whether Read gives only the beginning of the example's text.

@@ -2,7 +2,10 @@
 // Tables as other programs write them: header or not, separators, encodings, digits.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/column_statistics.h"
@@ -446,7 +449,8 @@ TEST_CASE("csv: logarithms, of inputs and labels") {
   CHECK(rows[1][2] == doctest::Approx(0));
   std::vector<float> restored = {rows[0][2], rows[1][2], rows[2][2]};
   source->label_fields()[0].units->Restore(&restored);
-  for (size_t i = 0; i < 3; ++i) CHECK(restored[i] == doctest::Approx(std::pow(10.0, static_cast<double>(i + 1))));
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(restored[i] == doctest::Approx(std::pow(10.0, static_cast<double>(i + 1))));
   CheckHas(WhyNoTable(dir, "a,b,y\n1,5,10\n10,6,0\n", kwargs),
            "t.csv:3: column 'y': 0 has no logarithm");
   CheckHas(MessageOf([&] {
@@ -473,4 +477,65 @@ TEST_CASE("csv: further words are missing cells, and a column tells where they a
       "missing(b) is for inputs of numbers, not for 'y'");
   CheckHas(WhyNoTable(dir, text, {{"data_fields", "x=missing(c)"}, {"label_fields", "y=y"}}),
            "has no column 'c'");
+}
+
+// 30 patients of 1 to 5 rows, each with mostly one class; a third has none and stays alone.
+TEST_CASE("csv: groups of rows are held out whole") {
+  const TempDir dir;
+  std::string text = "a,who,y\n";
+  std::vector<std::string> who;
+  for (int patient = 0; patient < 30; ++patient) {
+    for (int row = 0; row <= patient % 5; ++row) {
+      who.push_back(patient % 3 == 0 ? "" : format("p{}", patient));
+      text += format("{},{},{}\n", who.size() - 1, who.back(), patient % 2 == 0 ? "sick" : "well");
+    }
+  }
+  const auto rows_of = [&](Kwargs more) {
+    more.insert(more.end(), {{"data_fields", "x=a"}, {"label_fields", "y=y"}, {"group", "who"}});
+    std::vector<size_t> rows;
+    for (const std::vector<float>& row : RowsOf(*OpenTable(dir, text, more)))
+      rows.push_back(static_cast<size_t>(row[0]));
+    return rows;
+  };
+  const auto groups_of = [&who](const std::vector<size_t>& rows) {
+    std::set<std::string> groups;
+    for (const size_t row : rows) {
+      if (!who[row].empty()) groups.insert(who[row]);
+    }
+    return groups;
+  };
+  const Kwargs split = {{"holdout", "0.3"}, {"holdout_seed", "4"}};
+  Kwargs held_side = split;
+  held_side.emplace_back("holdout_side", "held_out");
+  const std::vector<size_t> rest = rows_of(split), held = rows_of(held_side);
+  CHECK(rest.size() + held.size() == who.size());
+  CHECK(std::abs(static_cast<double>(held.size()) - 0.3 * static_cast<double>(who.size())) <= 3);
+  const std::set<std::string> left = groups_of(rest), right = groups_of(held);
+  CHECK(!right.empty());
+  for (const std::string& group : right) CHECK(left.count(group) == 0);
+  // Every row is in one of the folds, and no group in two.
+  std::vector<int> seen(who.size());
+  std::map<std::string, int> fold_of;
+  for (int fold = 0; fold < 4; ++fold) {
+    const std::vector<size_t> rows = rows_of({{"holdout_folds", "4"},
+                                              {"holdout_fold", std::to_string(fold)},
+                                              {"holdout_side", "held_out"}});
+    CHECK(std::abs(static_cast<double>(rows.size()) - static_cast<double>(who.size()) / 4) <= 3);
+    for (const size_t row : rows) {
+      ++seen[row];
+      if (!who[row].empty()) CHECK(fold_of.try_emplace(who[row], fold).first->second == fold);
+    }
+  }
+  CHECK(std::ranges::all_of(seen, [](int count) { return count == 1; }));
+  const std::string few = "a,who,y\n1,p,sick\n2,p,well\n3,p,sick\n";
+  CheckHas(
+      WhyNoTable(
+          dir, few,
+          {{"data_fields", "x=a"}, {"label_fields", "y=y"}, {"group", "who"}, {"holdout", "0.5"}}),
+      "1 group of examples is too few for 2 parts");
+  CheckHas(
+      WhyNoTable(
+          dir, few,
+          {{"data_fields", "x=a"}, {"label_fields", "y=y"}, {"group", "when"}, {"holdout", "0.5"}}),
+      "has no column 'when'");
 }

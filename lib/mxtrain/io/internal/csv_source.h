@@ -16,7 +16,7 @@ namespace mxtrain::io {
 
 struct CsvParam : Parameter<CsvParam> {
   enum Missing { kError, kMean, kDrop };
-  std::string path, data_csv, label_csv, root, label_delim, delimiter, key;
+  std::string path, data_csv, label_csv, root, label_delim, delimiter, key, group;
   std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields,
       image_labels, classes, field_classes, field_codes, field_words, field_means, field_stds,
       field_transforms, missing_words;
@@ -123,6 +123,10 @@ struct CsvParam : Parameter<CsvParam> {
         .Help(
             "column that names the rows; #: name them by number, from 1; default: by file and "
             "line");
+    f.Add("group", &CsvParam::group)
+        .Default("")
+        .Internal()
+        .Help("column that says which rows belong together (Source::GroupOf)");
     f.Add("label_columns", &CsvParam::label_columns)
         .Default({})
         .Internal()

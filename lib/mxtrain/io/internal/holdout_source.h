@@ -16,6 +16,7 @@ struct HoldoutParam : Parameter<HoldoutParam> {
   int64_t holdout_seed;
   int holdout_side, holdout_folds, holdout_fold, holdout_draw;
   bool holdout_stratified;
+  std::string holdout_group_pattern;
   static void Declare(Fields<HoldoutParam>& f) {
     using P = HoldoutParam;
     f.Add("holdout", &P::holdout)
@@ -35,6 +36,11 @@ struct HoldoutParam : Parameter<HoldoutParam> {
     f.Add("holdout_stratified", &P::holdout_stratified)
         .Default(true)
         .Help("split each class in proportion, if there are classes");
+    f.Add("holdout_group_pattern", &P::holdout_group_pattern)
+        .Default("")
+        .Help(
+            "a regular expression (ECMAScript) searched in the paths of files below the root: "
+            "files where it matches the same, or its first group does, stay on one side");
     f.Add("holdout_draw", &P::holdout_draw)
         .Enum({{"position", kByPosition}, {"file", kByFile}})
         .Default(kByPosition)
@@ -53,6 +59,12 @@ struct HoldoutParam : Parameter<HoldoutParam> {
 // is added or removed moves no others to another side than those at the borders: of a fraction one
 // or two, of folds one for each class and border; drawn by position it moves any number. Throws
 // kConfig if there are fewer than two examples or fewer than folds, or if one side is empty.
+//
+// Examples of one group (Source::GroupOf, or holdout_group_pattern) are all on one side, or in one
+// fold: groups, the largest first and those of a size in random order, go where most examples of
+// their classes are still wanted, so that sizes and, if stratified, classes are as near to their
+// proportions as groups allow. An example without a group is one of its own. Throws kConfig if
+// there are fewer groups than sides, for a pattern that is none, and one that matches no file.
 MXTRAIN_API std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param,
                                                 const std::string& root);
 
