@@ -43,12 +43,21 @@ class Runs final : public Command {
       console.Message(LogLevel::kInfo, format("{} contains no runs", folder_));
     Sort(&runs);
     if (format_ == "csv") {
-      std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds\n";
+      const std::vector<std::string> measures = MeasuresOf(runs);
+      std::cout << "run,state,epochs,metric,best,best_epoch,last,seconds";
+      for (const std::string& measure : measures)
+        std::cout << ",last_" << report::QuoteCsv(measure);
+      std::cout << "\n";
       for (const RunSummary& run : runs) {
         const Row row(run, folder_);
-        std::cout << format("{},{},{},{},{},{},{},{:.1f}\n", report::QuoteCsv(row.name),
+        std::cout << format("{},{},{},{},{},{},{},{:.1f}", report::QuoteCsv(row.name),
                             report::NameOf(run.state), run.epochs, report::QuoteCsv(row.metric),
                             row.best, row.epoch, row.last, run.seconds);
+        for (const std::string& measure : measures) {
+          const auto value = report::LastValue(run.metrics, measure);
+          std::cout << (value ? format(",{}", *value) : ",");
+        }
+        std::cout << "\n";
       }
     } else if (format_ == "jsonl") {
       for (const RunSummary& run : runs) std::cout << report::JsonText(ToJson(run)) << "\n";
@@ -72,6 +81,17 @@ class Runs final : public Command {
     }
     std::string name, metric, best, epoch, last;  // name: as it is
   };
+
+  // The loss and all metrics of the runs.
+  static std::vector<std::string> MeasuresOf(const std::vector<RunSummary>& runs) {
+    std::vector<std::string> all;
+    for (const RunSummary& run : runs) {
+      for (const std::string& measure : run.metrics.Measures()) {
+        if (std::ranges::count(all, measure) == 0) all.push_back(measure);
+      }
+    }
+    return all;
+  }
 
   void Sort(std::vector<RunSummary>* runs) const {
     const auto before = [this](const RunSummary& a, const RunSummary& b) {

@@ -82,8 +82,10 @@ class Sweep final : public Command {
     console.Message(
         LogLevel::kInfo,
         format("table and figure: {0}/results.csv, {0}/results.svg, {0}/results.png", out_));
-    if (folds_ > 0)
+    if (folds_ > 0) {
       console.Message(LogLevel::kInfo, format("means over folds: {}/folds.csv", out_));
+      PredictFolds(console);
+    }
     return ExitCode(console);
   }
 
@@ -279,7 +281,8 @@ class Sweep final : public Command {
         rows.push_back({{"run", FolderOf(*trial)},
                         {"state", StateOf(*trial)},
                         {"values", values},
-                        {"best", best}});
+                        {"best", best},
+                        {"last", LastOf(*trial)}});
       }
       Json result = {{"sweep", out_}, {"runs", rows}};
       if (folds_ > 0) result["folds"] = FoldsToJson(trials_, folds_);
@@ -293,6 +296,48 @@ class Sweep final : public Command {
       std::cout << format("{:<6}  {:<{}}  {}\n", trial->name, Describe(trial->point), width,
                           Outcome(*trial));
     if (folds_ > 0) std::cout << FoldText(trials_, folds_);
+  }
+
+  // Every measure of the last epoch.
+  static Json LastOf(const Trial& trial) {
+    Json last = Json::object();
+    if (!trial.summary) return last;
+    for (const std::string& measure : trial.summary->metrics.Measures()) {
+      const auto value = report::LastValue(trial.summary->metrics, measure);
+      last[measure] = value ? Json(*value) : Json();
+    }
+    return last;
+  }
+
+  // Of each point the predictions for all folds, each by the run that did not train on it: its last
+  // epoch, as the best one is chosen on the fold itself.
+  void PredictFolds(console::Console& console) const {
+    std::vector<std::string> files;
+    for (size_t first = 0; first < trials_.size(); first += static_cast<size_t>(folds_)) {
+      std::string all;
+      for (size_t i = first; i < first + static_cast<size_t>(folds_); ++i) {
+        if (!HasBest(trials_[i])) return;
+        const std::string folder = FolderOf(trials_[i]), file = folder + "/held_out.csv";
+        const int code = RunChild({"eval", folder + "/checkpoints/last", "--predictions", file,
+                                   "--overwrite", "--quiet", "--skip-bad"});
+        if (code != 0) {
+          console.Message(LogLevel::kWarning,
+                          format("{}: its predictions for the fold that it did not train on could "
+                                 "not be made (exit code {})",
+                                 folder, code));
+          return;
+        }
+        const std::string text = ReadFile(file);
+        all += all.empty() ? text : text.substr(std::min(text.find('\n') + 1, text.size()));
+      }
+      const bool one = trials_.size() == static_cast<size_t>(folds_);
+      files.push_back(format("{}/out_of_fold{}.csv", out_, one ? "" : "-" + trials_[first].name));
+      WriteFileAtomically(files.back(), all);
+    }
+    console.Message(
+        LogLevel::kInfo,
+        format("predictions for all examples, each by the run that did not train on it: {}",
+               FirstOf(files, 4)));
   }
 
   int ExitCode(console::Console& console) const {

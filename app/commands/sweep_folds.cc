@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "app/console/console.h"
 #include "app/report/output.h"
@@ -35,6 +36,8 @@ struct FoldGroup {
   std::string metric;
   bool higher_is_better = false;
   std::vector<double> best, last;  // values of the best epochs, and of the last ones
+  // Of the loss and all metrics, of the last epochs.
+  std::map<std::string, std::vector<double>> measures = {};
 };
 
 std::vector<FoldGroup> FoldGroups(const std::vector<Trial>& trials, int folds) {
@@ -50,6 +53,10 @@ std::vector<FoldGroup> FoldGroups(const std::vector<Trial>& trials, int folds) {
       group.best.push_back(summary.best->value);
       group.last.push_back(
           report::LastValue(summary.metrics, group.metric).value_or(summary.best->value));
+      for (const std::string& measure : summary.metrics.Measures()) {
+        if (const auto value = report::LastValue(summary.metrics, measure))
+          group.measures[measure].push_back(*value);
+      }
     }
   }
   std::stable_sort(groups.begin(), groups.end(), [](const FoldGroup& a, const FoldGroup& b) {
@@ -66,14 +73,28 @@ std::string FoldTable(const std::vector<Trial>& trials, int folds,
                       const std::vector<SweepAxis>& axes) {
   std::string text;
   for (const SweepAxis& axis : axes) text += report::QuoteCsv(axis.key) + ",";
-  text += "metric,folds,last_mean,last_std,best_mean,best_std\n";
+  text += "metric,folds,last_mean,last_std,best_mean,best_std";
+  const std::vector<std::string> measures = MeasuresOf(trials);
+  for (const std::string& measure : measures)
+    text += format(",{0}_mean,{0}_std", report::QuoteCsv(measure));
+  text += "\n";
   for (const FoldGroup& group : FoldGroups(trials, folds)) {
     for (const auto& [key, value] : group.point) text += report::QuoteCsv(value) + ",";
     const Spread last = SpreadOf(group.last), best = SpreadOf(group.best);
     const bool any = !group.last.empty();
-    text += any ? format("{},{},{},{},{},{}\n", group.metric, group.last.size(), last.mean,
+    text += any ? format("{},{},{},{},{},{}", group.metric, group.last.size(), last.mean,
                          last.deviation, best.mean, best.deviation)
-                : std::string(",0,,,,\n");
+                : std::string(",0,,,,");
+    for (const std::string& measure : measures) {
+      const auto of = group.measures.find(measure);
+      if (of == group.measures.end()) {
+        text += ",,";
+        continue;
+      }
+      const Spread spread = SpreadOf(of->second);
+      text += format(",{},{}", spread.mean, spread.deviation);
+    }
+    text += "\n";
   }
   return text;
 }
@@ -85,6 +106,9 @@ std::string FoldText(const std::vector<Trial>& trials, int folds) {
     text += format("{}{}{}: {} over {} folds (best epochs: {})\n", Describe(group.point),
                    group.point.empty() ? "" : "  ", group.metric, SpreadOf(group.last).Text(),
                    group.last.size(), SpreadOf(group.best).Text());
+    for (const auto& [measure, values] : group.measures) {
+      if (measure != group.metric) text += format("  {} {}\n", measure, SpreadOf(values).Text());
+    }
   }
   return text;
 }
@@ -95,7 +119,11 @@ Json FoldsToJson(const std::vector<Trial>& trials, int folds) {
     Json values = Json::object();
     for (const auto& [key, value] : group.point) values[key] = value;
     const Spread last = SpreadOf(group.last), best = SpreadOf(group.best);
+    Json measures = Json::object();
+    for (const auto& [measure, of] : group.measures)
+      measures[measure] = {{"mean", SpreadOf(of).mean}, {"std", SpreadOf(of).deviation}};
     list.push_back({{"values", values},
+                    {"measures", measures},
                     {"metric", group.metric},
                     {"folds", group.last.size()},
                     {"last", {{"mean", last.mean}, {"std", last.deviation}}},

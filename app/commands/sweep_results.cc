@@ -77,6 +77,17 @@ std::string StateOf(const Trial& trial) {
   return trial.summary ? report::NameOf(trial.summary->state) : "not run";
 }
 
+std::vector<std::string> MeasuresOf(const std::vector<Trial>& trials) {
+  std::vector<std::string> all;
+  for (const Trial& trial : trials) {
+    if (!trial.summary) continue;
+    for (const std::string& measure : trial.summary->metrics.Measures()) {
+      if (std::ranges::count(all, measure) == 0) all.push_back(measure);
+    }
+  }
+  return all;
+}
+
 std::vector<const Trial*> Ranked(const std::vector<Trial>& trials) {
   std::vector<const Trial*> sorted;
   for (const Trial& trial : trials) sorted.push_back(&trial);
@@ -91,18 +102,27 @@ std::vector<const Trial*> Ranked(const std::vector<Trial>& trials) {
 std::string ResultTable(const std::vector<Trial>& trials) {
   std::string text = "run,state";
   for (const auto& [key, value] : trials[0].point) text += "," + report::QuoteCsv(key);
-  text += ",metric,best,best_epoch,last,seconds\n";
+  text += ",metric,best,best_epoch,last,seconds";
+  const std::vector<std::string> measures = MeasuresOf(trials);
+  for (const std::string& measure : measures) text += ",last_" + report::QuoteCsv(measure);
+  text += "\n";
   for (const Trial* trial : Ranked(trials)) {
     text += format("{},{}", trial->name, StateOf(*trial));
     for (const auto& [key, value] : trial->point) text += "," + report::QuoteCsv(value);
     if (HasBest(*trial)) {
       const RunSummary::Best& best = *trial->summary->best;
       const auto last = report::LastValue(trial->summary->metrics, best.metric);
-      text += format(",{},{},{},{},{:.1f}\n", best.metric, best.value, best.epoch,
+      text += format(",{},{},{},{},{:.1f}", best.metric, best.value, best.epoch,
                      last ? format("{}", *last) : "", trial->summary->seconds);
     } else {
-      text += ",,,,,\n";
+      text += ",,,,,";
     }
+    for (const std::string& measure : measures) {
+      const auto last =
+          trial->summary ? report::LastValue(trial->summary->metrics, measure) : std::nullopt;
+      text += last ? format(",{}", *last) : ",";
+    }
+    text += "\n";
   }
   return text;
 }

@@ -29,9 +29,11 @@ std::string Outcome(const Trial& trial);
 // "finished", "stopped": for tables and JSON.
 std::string StateOf(const Trial& trial);
 
+// The loss and the metrics that the runs have, in the order of the first.
+std::vector<std::string> MeasuresOf(const std::vector<Trial>& trials);
 // Best first, runs without a result last.
 std::vector<const Trial*> Ranked(const std::vector<Trial>& trials);
-// The text of results.csv.
+// The text of results.csv: of each run its best epoch, and every measure of its last one.
 std::string ResultTable(const std::vector<Trial>& trials);
 // The runs by rank, and the best value over each key that has numbers, one chart above the other.
 // `ranked`: at least one has a result.

@@ -19,12 +19,16 @@ expect 0 sweep photos.yaml --folds 3 --out cross
 prints " over 3 folds (best epochs: "
 holds "a line for each fold" [ "$(wc -l <cross/results.csv)" -eq 4 ]
 holds "a mean over folds" grep -q '^accuracy,3,[0-9.]*,' cross/folds.csv
+holds "a mean of the loss" grep -q ',loss_mean,loss_std' cross/folds.csv
+holds "the loss of each run" grep -q ',last_loss' cross/results.csv
+holds "every image is predicted out of its fold" [ "$(tail -n +2 cross/out_of_fold.csv | cut -d, -f1 | sort -u | wc -l)" -eq 18 -a "$(wc -l <cross/out_of_fold.csv)" -eq 19 ]
 for fold in 1 2 3; do
   expect 0 eval cross/000$fold --predictions fold$fold.csv
 done
 holds "every image is validated once" [ "$(tail -qn +2 fold?.csv | cut -d, -f1 | sort -u | wc -l)" -eq 18 -a "$(tail -qn +2 fold?.csv | wc -l)" -eq 18 ]
 expect 0 sweep points.yaml --folds 2 'train.optimizer.lr=[0.1,0.01]' --out grid --json
 prints '"folds":[{'
+holds "predictions for each rate" [ "$(wc -l <grid/out_of_fold-0001.csv)" -eq "$(wc -l <grid/out_of_fold-0003.csv)" ]
 holds "a line for each rate" [ "$(wc -l <grid/folds.csv)" -eq 3 ]
 # The mean and the standard deviation are those of the table of runs.
 holds "means are other than the runs'" awk -F, '
