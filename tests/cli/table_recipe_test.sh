@@ -14,6 +14,8 @@ prints "3 columns of numbers, standardized; 1 of words, categories with a vector
 prints "not read: id (counts the rows), heating (the same in every row), note (400 different words)"
 holds "the head is not named after the column" grep -qF -e '- LinearRegressionOutput: {name: price}' houses.yaml
 holds "cells are missing, and nothing is said" grep -qE '^    missing: mean +#' houses.yaml
+holds "nothing tells where they are" grep -qF 'absent: ["missing(built)"]' houses.yaml
+holds "numbers are not transformed" grep -qE '^      quantile: \["size", "rooms", "built"\] +#' houses.yaml
 expect 0 train houses.yaml --out houses train.epochs=60
 says "houses.csv: column 'town' holds words: 4 categories, codes 1 to 4"
 holds "rates are of images" bash -c '! grep -q "images" stderr'
@@ -49,6 +51,92 @@ says "is a table"
 sed '1d' houses.csv >headless.csv
 expect 8 init headless.csv
 says "headless.csv is not a folder"
+# Signs of missing cells, in words and among numbers; a target whose logarithm is less lopsided.
+awk 'BEGIN { print "area,kind,price"; srand(3); for (i = 0; i < 300; ++i) { a = 20 + 200 * rand(); k = i % 3
+  printf "%s,%s,%.0f\n", (i % 20 == 7 ? "unknown" : int(a)), (i % 25 == 4 ? "?" : substr("abc", k + 1, 1)), exp(8 + a / 60 + k) } }' >signs.csv
+expect 0 init signs.csv
+prints "what is predicted: price, numbers from"
+prints "learned as logarithms"
+prints "taken as missing, as empty cells are: ?, unknown"
+holds "they are not stated" grep -qF 'missing_words: ["?", "unknown"]' signs.yaml
+holds "no logarithm" grep -qF 'log: ["price"]' signs.yaml
+expect 0 train signs.yaml --out signs train.epochs=60
+says "signs.csv: column 'kind' holds words: 3 categories, codes 1 to 3"
+expect 0 eval signs
+prints "  r2 "
+expect 0 infer signs signs.csv --format csv
+holds "predictions are not in the units of the price" awk -F, 'NR == FNR { if (FNR > 1) p[FNR] = $3; next } FNR > 1 { d = log($2 / p[FNR]); s += d * d } END { exit !(sqrt(s / 300) < 0.5) }' signs.csv stdout
+cp stdout predicted.csv
+if "$program" export signs signs.onnx >stdout 2>stderr; then
+  says "transform=(log)"
+  expect 0 infer signs.onnx signs.csv --format csv
+  holds "the exported model predicts otherwise" awk -F, 'NR == FNR { value[FNR] = $2; next } FNR > 1 { d = $2 / value[FNR] - 1; if (d * d > 1e-8) bad = 1 } END { exit bad }' predicted.csv stdout
+fi
+sed '5s/[0-9]*$/0/' signs.csv >zero.csv
+expect 4 train signs.yaml data.train.path=zero.csv
+says "zero.csv:5: 0 of 'price' has no logarithm: log is for numbers above 0"
+expect 3 train signs.yaml 'data.train.normalize={quantile: [price]}'
+says "normalize: quantile names 'price', which is to be predicted"
+expect 3 train signs.yaml 'data.train.normalize={quantile: [area], log: [area]}'
+says "normalize names 'area' in log and in quantile"
+expect 3 train signs.yaml 'data.train.normalize={quantile: [areas]}'
+says "normalize names 'areas', which is not among data.train.columns; did you mean 'area'?"
+
+# --- check: what a table gives away
+awk -F, 'NR == 1 { print $0 ",same,twice,grade"; next } { print $0 ",7," 2 * $3 + 1 "," ($3 > 9000 ? "high" : "low") }' signs.csv >leaks.csv
+sed -i '9s/^[^,]*,/99999,/' leaks.csv
+cat >leaks.yaml <<'END'
+net:
+  inputs: {x: [3]}
+  layers:
+    - FullyConnected: {inputs: x, num_hidden: 1}
+    - LinearRegressionOutput: {name: price}
+data:
+  batch_size: 20
+  train: {source: csv, path: leaks.csv, columns: {x: [area, same, twice], price_label: price}, normalize: auto, missing: mean, missing_words: [unknown]}
+train: {epochs: 1}
+END
+expect 9 check leaks.yaml
+says "column 'same' is the same in every training row"
+says "column 'twice' is the label 'price' apart from a factor and an offset: is it known where the label is not?"
+says "note: column 'area': 1 number is far from all others: leaks.csv:9 (99999)"
+cat >grades.yaml <<'END'
+net:
+  inputs: {x: [2]}
+  layers:
+    - FullyConnected: {inputs: x, num_hidden: 2}
+    - SoftmaxOutput: {name: grade}
+data:
+  batch_size: 20
+  train: {source: csv, path: leaks.csv, columns: {x: [area, price], grade_label: grade}, normalize: auto, missing: drop, missing_words: [unknown]}
+train: {epochs: 1}
+END
+expect 9 check grades.yaml
+says "column 'price' alone tells the label 'grade' in every row"
+awk -F, 'BEGIN { print "a,b,y" } { print NR % 9 "," NR % 7 "," (NR % 2 ? "u" : "v") }' leaks.csv >pairs.csv
+expect 0 check grades.yaml data.train.path=pairs.csv 'data.train.columns={x: [a, b], grade_label: y}'
+says "rows have the inputs of another row and another class: pairs.csv:"
+expect 0 check grades.yaml data.train.path=pairs.csv 'data.train.columns={x: [a, b], grade_label: y}' --json
+holds "not all examples are listed" [ "$(grep -o 'pairs.csv:[0-9]* (' stdout | sort -u | wc -l)" -gt 100 ]
+
+# --- two classes, by the threshold that the user gives
+expect 0 train grades.yaml --out grades train.epochs=30 'data.train.columns={x: [area, same], grade_label: grade}'
+expect 0 infer grades leaks.csv --format csv --threshold 0.01
+few=$(grep -c ',high,\|,high$' stdout)
+expect 0 infer grades leaks.csv --format csv --threshold 0.99
+many=$(grep -c ',high,\|,high$' stdout)
+holds "classes are predicted at 0.01 as at 0.99: $few and $many" [ "$few" != "$many" ]
+
+# --- rows of a group are on one side
+awk -F, 'NR == 1 { print $0 ",owner"; next } { print $0 ",o" int(NR / 7) }' signs.csv >owners.csv
+expect 0 train signs.yaml data.train.path=owners.csv 'data.val={split: 0.2, group: owner}' --out owners train.epochs=1
+expect 0 eval owners --predictions held.csv
+holds "owners are on both sides" awk -F'[:,]' 'NR > 1 { n[int($2 / 7)]++ } END { for (o in n) if (n[o] != 7 && o != 0 && o != 43) exit 1 }' held.csv
+expect 0 infer owners signs.csv
+expect 3 train signs.yaml 'data.val={split: 0.2, group: owner}'
+says "has no column 'owner'"
+expect 3 train signs.yaml 'data.val={split: 0.2, group: price, group_pattern: a}'
+says "data.val.group and data.val.group_pattern exclude each other"
 # A column of classes 0, 1, 2 and names that are no names of layers.
 awk -F, 'NR == 1 { print "the size (m2),2nd,class"; next } { print $2 "," $4 "," $3 % 3 }' houses.csv >odd.csv
 expect 0 init odd.csv
