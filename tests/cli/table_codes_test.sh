@@ -91,7 +91,7 @@ says "normalize names 'leve', which is not among data.train.columns; did you mea
 expect 3 train mixed.yaml 'data.train.normalize={columns: [age, job]}'
 says "normalize names 'job', but its numbers are codes, which choose rows of a weight"
 expect 3 train mixed.yaml 'data.train.normalize={all: [age]}'
-says "expected none, auto, {columns: [a, b]} or {except: [c]}"
+says "expected none, auto, or a map with lists of columns: columns or except, log, quantile"
 sed 's/- Embedding: {name: vector/- _plus_scalar: {scalar: 0}\n    - Embedding: {name: vector/' mixed.yaml >unclear.yaml
 expect 3 train unclear.yaml data.train.path=coded.csv
 says "normalize: auto cannot tell which columns of 'data' are numbers and which are codes that 'vector' reads"

@@ -20,7 +20,7 @@ import onnxruntime
 net = onnxruntime.InferenceSession(sys.argv[1])
 metadata = net.get_modelmeta().custom_metadata_map
 categories = json.loads(metadata.get("categories", "{}"))
-params = dict(json.loads(metadata["pipeline"])["source_params"])
+params = dict(json.loads(metadata["pipeline"])["params"])
 rows = list(csv.DictReader(open(sys.argv[2])))
 
 
