@@ -52,6 +52,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                              {"field_means", "(x=1, x=2, label=0)"},
                              {"field_stds", "(x=1, x=3, label=2)"},
                              {"key", "#"}},
+                      Kwargs{{"missing", "mean"},
+                             {"missing_words", "(?, 0)"},
+                             {"group", "b"},
+                             {"holdout", "0.3"},
+                             {"field_means", "(x=1, x=2, label=0)"},
+                             {"field_stds", "(x=1, x=0, label=2)"},
+                             {"field_transforms", "(x=quantile 0 -1 1 0 5 1, x=, label=log)"}},
                       Kwargs{{"missing", "drop"}, {"field_classes", "(label=cat, label=dog)"}}}) {
     more.insert(more.end(), columns.begin(), columns.end());
     ReadAll("csv", more);
