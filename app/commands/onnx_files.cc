@@ -206,9 +206,50 @@ Json CategoriesOf(const Model& model, const session::PipelineSpec& spec) {
   return categories;
 }
 
+// The transforms but `normalize`.
+std::string TransformsText(const session::PipelineSpec& spec) {
+  std::string text;
+  for (const io::TransformSpec& transform : spec.transforms) {
+    if (transform.name == "normalize") continue;
+    text += (text.empty() ? "" : ", ") + transform.name;
+    for (const auto& [key, value] : transform.kwargs) text += format(" {}={}", key, value);
+    if (transform.name == "letterbox") text += " (the image at the upper left)";
+  }
+  return text;
+}
+
+// What becomes of an image until the net reads it.
+std::string PixelsText(const session::PipelineSpec& spec, const InputInfo& input) {
+  const std::string transforms = TransformsText(spec);
+  const int64_t channels = input.shape[0];
+  const auto levels = io::Augmenter(spec.transforms, static_cast<int>(channels)).normalization();
+  return format(
+      "{} pixels, upright (EXIF orientation applied){}{}, (pixel / {} - mean) / std with "
+      "mean=({:.9g}) std=({:.9g}), float32 [N, {}, {}, {}]",
+      channels == 1   ? "gray"
+      : channels == 3 ? "RGB"
+                      : "image",
+      transforms.empty() ? "" : ", ", transforms,
+      spec.bits > 8 ? "255 or, of 16 bits, 65535" : "255", fmt::join(levels.mean, ", "),
+      fmt::join(levels.std, ", "), channels, input.shape[1], input.shape[2]);
+}
+
+bool IsImageOfTable(const session::PipelineSpec& spec, const InputInfo& input) {
+  constexpr int kAxes = 3;
+  std::vector<std::string> images;
+  if (const std::string text = spec.TextOf("picture_fields"); !text.empty())
+    params::Parse(text, &images);
+  return input.shape.ndim() == kAxes && std::ranges::find(images, input.name) != images.end();
+}
+
 std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec& spec) {
   std::string text;
   for (const InputInfo& input : model.info.inputs) {
+    if (IsImageOfTable(spec, input)) {
+      text += format("{}'{}': {} of the table, images: {}", text.empty() ? "" : "; ", input.name,
+                     report::ColumnsText(spec.ColumnsOf(input.name)), PixelsText(spec, input));
+      continue;
+    }
     std::vector<int64_t> dims(input.shape.begin(), input.shape.end());
     text += format("{}'{}' [{}]: {} of the table", text.empty() ? "" : "; ", input.name,
                    dims.empty() ? "N" : format("N, {}", fmt::join(dims, ", ")),
@@ -264,26 +305,9 @@ std::string PreprocessingText(const Model& model) {
     return PreprocessingOfTexts(model, spec);
   if (!spec.TokenizerText().empty() && !model.info.inputs.empty())
     return PreprocessingOfTokens(model, spec);
-  std::string text;
-  for (const io::TransformSpec& transform : spec.transforms) {
-    if (transform.name == "normalize") continue;
-    text += (text.empty() ? "" : ", ") + transform.name;
-    for (const auto& [key, value] : transform.kwargs) text += format(" {}={}", key, value);
-    if (transform.name == "letterbox") text += " (the image at the upper left)";
-  }
   const std::vector<InputInfo>& inputs = model.info.inputs;
-  if (inputs.size() != 1 || inputs[0].shape.ndim() != 3) return text;
-  const int64_t channels = inputs[0].shape[0];
-  const auto levels = io::Augmenter(spec.transforms, static_cast<int>(channels)).normalization();
-  return format(
-      "{} pixels, upright (EXIF orientation applied){}{}, (pixel / {} - mean) / std with "
-      "mean=({:.9g}) std=({:.9g}), float32 [N, {}, {}, {}]",
-      channels == 1   ? "gray"
-      : channels == 3 ? "RGB"
-                      : "image",
-      text.empty() ? "" : ", ", text, spec.bits > 8 ? "255 or, of 16 bits, 65535" : "255",
-      fmt::join(levels.mean, ", "), fmt::join(levels.std, ", "), channels, inputs[0].shape[1],
-      inputs[0].shape[2]);
+  const bool one_image = inputs.size() == 1 && inputs[0].shape.ndim() == 3;
+  return one_image ? PixelsText(spec, inputs[0]) : TransformsText(spec);
 }
 
 void OnnxExport::Declare(Arguments& arguments) {

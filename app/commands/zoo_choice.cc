@@ -205,6 +205,11 @@ ZooNet LookAtNet(const std::string& name, int size) {
         std::find(found.head.begin(), found.head.end(), pattern) == found.head.end())
       found.head.push_back(pattern);
   }
+  found.has_features = std::ranges::any_of(shapes, [&](const auto& parameter) {
+    constexpr int kOfRows = 2;
+    return parameter.second.ndim() == kOfRows &&
+           std::ranges::find(found.head, PatternOf(parameter.first)) != found.head.end();
+  });
   const bool of_training = HasVariable(built.loaded, "size");
   if (FindsBoxes(built.net)) return DetectorOf(name, size, std::move(found), *operators);
   const int wanted = size > 0 ? size : of_training ? found.native : Rounded(found.native * 5.0 / 7);

@@ -25,7 +25,8 @@ Section<NetConfig> NetSection() {
       "of objects: boxes");
   s.Describe("until", "string",
              "with use: where that net ends, the name of a stage (features: what the last layer "
-             "reads; stride2 to stride32) or of a layer; layers follow it");
+             "reads; stride2 to stride32) or of a layer; layers follow it, and all begin with "
+             "train.initializer, not with that of the net");
   s.Add("input", &NetConfig::input)
       .Default({})
       .Help("shape of one example, as the input 'data': [channels, height, width]")

@@ -176,6 +176,8 @@ void ContinueTrunk(const TrunkEnd& end, Value layers, Value* parts, Diagnostics*
   const size_t count = Trunk(end, *parts, *trunk, diagnostics).CountFor(layers);
   if (count == 0) return;
   trunk->list.resize(count);
+  if (Member* train = parts->Find("train"); end.until && train && train->value.is_map())
+    std::erase_if(train->value.members, [](const Member& m) { return m.key == "initializer"; });
   for (Value& layer : layers.list) trunk->list.push_back(std::move(layer));
 }
 

@@ -25,7 +25,9 @@ struct TrunkEnd {
 };
 
 // Cuts the layers of a net (`parts`: its configuration) at `end` and puts `layers`, a list or null,
-// in their place. Reports an unknown end, and layers that take what is cut off.
+// in their place. With `until` the net does not bring its initializer, which is chosen for its own
+// last layer: one that looks at the number of outputs gives a head of one number weights of 1.
+// Reports an unknown end, and layers that take what is cut off.
 void ContinueTrunk(const TrunkEnd& end, Value layers, Value* parts, Diagnostics* diagnostics);
 
 // Of a net with several inputs (net.inputs, `inputs`): its trunk reads `data`. Reports inputs

@@ -17,8 +17,9 @@ struct ZooNet {
   int train_size = 0, val_size = 0;
   bool smooths = false;  // whether vars.smoothing smooths its labels
   bool has_batch_norm = false;
-  bool has_strides = false;  // whether it says which layers a decoder takes (net.decoder)
-  bool drops_paths = false;  // whether vars.stochastic_depth drops residual branches at random
+  bool has_features = false;  // whether its last layer reads a row for each image (net.until)
+  bool has_strides = false;   // whether it says which layers a decoder takes (net.decoder)
+  bool drops_paths = false;   // whether vars.stochastic_depth drops residual branches at random
   // Of a whole detector, else empty: what its own configuration does to images in validation, as
   // lines of YAML; their size is then vars.size.
   std::vector<std::string> transforms;

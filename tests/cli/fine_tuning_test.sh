@@ -51,10 +51,10 @@ expect 0 eval run
 expect 0 init train --net squeezenet1_1 --weights run --output own.yaml
 says "run: all 50 arrays before the head of squeezenet1_1 fit, of a run: \`vars\` and \`normalize\` as there"
 holds "the images are prepared otherwise than in the run" grep -qF 'normalize: imagenet' own.yaml
-holds "the head does not learn alone first" grep -qF 'freeze: {except: [head_conv_*], epochs: 1, global_stats: true}' own.yaml
-holds "a net without batch norm has the usual rate" grep -qF 'optimizer: {name: nag, lr: 0.002,' own.yaml
+holds "a net without batch norm has the usual rate" grep -qF 'optimizer: {name: adamw, lr: 0.0001,' own.yaml
 holds "the net is not used by name" grep -q '^  use: squeezenet1_1 ' own.yaml
-holds "the layers before the head begin at the full rate" grep -qF 'lr_schedule: {name: cosine, warmup_epochs: 2}' own.yaml
+holds "rates do not rise and fall within the run" grep -qF 'lr_schedule: {name: one_cycle} ' own.yaml
+holds "something of the recipe is for a number of epochs" sh -c '! grep -qE "freeze|warmup_epochs|early_stop" own.yaml'
 holds "the head begins with large weights" grep -qF 'initializers: {head_conv_weight: {normal: 0.01}}' own.yaml
 expect 0 train own.yaml --dry-run data.batch_size=4
 expect 0 train own.yaml --out tuned train.max_steps=1 data.batch_size=4 -q
@@ -64,7 +64,7 @@ holds "the recipe names a link that changes" grep -qE 'weights: \{file: "run"\}'
 expect 0 train used.yaml net.use=efficientnet_lite0 vars.bn_eps=0.002 vars.stochastic_depth=0.1 --out own_lite train.max_steps=1 -q \
   'data.val.transforms=[{resize: {size: [48, 48], interpolation: bicubic, antialias: true}}, {normalize: {mean: 0.5, std: 0.25}}]'
 expect 0 init train --net efficientnet_lite0 --weights own_lite --output own_lite.yaml
-for line in '  bn_eps: 0.002 ' '  stochastic_depth: 0.1 ' 'normalize: {mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}' 'interpolation: bicubic'; do
+for line in '  bn_eps: 0.002 ' '  stochastic_depth: 0 ' 'normalize: {mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}' 'interpolation: bicubic'; do
   holds "the recipe for weights of a run lacks: $line" grep -qF "$line" own_lite.yaml
 done
 expect 0 export own_lite own_lite.safetensors
@@ -151,7 +151,8 @@ P
   says "lukemelas.safetensors: all 245 arrays before the head of efficientnet_lite0 fit, named as by lukemelas: images are prepared as for those weights"
   prints "net input 3x32x32 in training, 32x32 in validation and prediction (efficientnet_lite0 is made for 224x224; --size is that of training), batches of "
   for line in '  bn_eps: 0.001 ' '  same_padding: true ' '  smoothing: 0.1 ' 'mean: [0.498039216, 0.498039216, 0.498039216]' \
-    'random_resized_crop: {size: 32, area: [0.35, 1], interpolation: bicubic, antialias: true}' 'freeze: {except: [fc_*], epochs: 1, global_stats: true}'; do
+    'random_resized_crop: {size: 32, area: [0.35, 1], interpolation: bicubic, antialias: true}' '  stochastic_depth: 0 ' \
+    'optimizer: {name: adamw, lr: 0.0005, weight_decay: 0.05}'; do
     holds "the recipe for lukemelas' weights lacks: $line" grep -qF "$line" luke.yaml
   done
   expect 0 train luke.yaml --dry-run data.batch_size=4

@@ -54,27 +54,14 @@ blocks:
 
 std::string Net(const ImageFolder& f, const TrainingChoice& choice) {
   const int size = choice.input_size;
-  std::string text = format(R"(
+  return format(R"(
 net:
   input: [{}, {}, {}]                   # channels, height, width: the output of the transforms below
   layers:
 )",
-                            f.channels, size, size);
-  text += format("    - conv_bn: {{name: stem, width: 32, kernel: {}, stride: {}}}\n",
-                 size >= 96 ? 5 : 3, size > 40 ? 2 : 1);
-  text += "    - Activation: {act_type: relu}\n";
-  if (size >= 96) text += "    - Pooling: {pool_type: max, kernel: 3, stride: 2, pad: 1}\n";
-  text += R"(    - unit: {name: unit1, width: 32, stride: 1}
-    - unit: {name: unit2, width: 64}
-    - unit: {name: unit3, width: 128}
-)";
-  if (size > 40)
-    text +=
-        "    - unit: {name: unit4, width: 256}         # wider, or more units: better on many "
-        "images, but slower\n";
-  return text + R"(    - Pooling: {pool_type: avg, kernel: 1, global_pool: true}
-    - Flatten
-    - FullyConnected: {num_hidden: "${classes}"}   # the number of sub-folders of the training folder
+                f.channels, size, size) +
+         SmallTrunkLayers(size, "") +
+         R"(    - FullyConnected: {num_hidden: "${classes}"}   # the number of sub-folders of the training folder
     - SoftmaxOutput: {name: softmax, smooth_alpha: 0.1}   # label smoothing
 )";
 }
@@ -162,6 +149,29 @@ TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size) {
   choice.epochs =
       std::clamp<int64_t>((90'000 / std::max<int64_t>(folder.train_images, 1) + 2) / 5 * 5, 10, 60);
   return choice;
+}
+
+std::string SmallTrunkBlocks() {
+  return kBlocks;
+}
+
+std::string SmallTrunkLayers(int size, const std::string& input) {
+  std::string text =
+      format("    - conv_bn: {{name: stem{}, width: 32, kernel: {}, stride: {}}}\n",
+             input.empty() ? "" : ", inputs: " + input, size >= 96 ? 5 : 3, size > 40 ? 2 : 1);
+  text += "    - Activation: {act_type: relu}\n";
+  if (size >= 96) text += "    - Pooling: {pool_type: max, kernel: 3, stride: 2, pad: 1}\n";
+  text += R"(    - unit: {name: unit1, width: 32, stride: 1}
+    - unit: {name: unit2, width: 64}
+    - unit: {name: unit3, width: 128}
+)";
+  if (size > 40)
+    text +=
+        "    - unit: {name: unit4, width: 256}         # wider, or more units: better on many "
+        "images, but slower\n";
+  return text + R"(    - Pooling: {pool_type: avg, kernel: 1, global_pool: true}
+    - Flatten: {name: features}
+)";
 }
 
 std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,

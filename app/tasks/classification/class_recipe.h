@@ -44,6 +44,11 @@ TrainingChoice ChooseTraining(const ImageFolder& folder, int input_size);
 // The comments at the head of a configuration, and the key `seed`.
 std::string HeadText(const ImageFolder& folder, const std::string& file);
 
+// The layers of a small net for images of this size, up to a row of features for each image, and
+// the blocks that they are made of. `input`: the net's input that they read; "": its only one.
+std::string SmallTrunkBlocks();
+std::string SmallTrunkLayers(int size, const std::string& input);
+
 // YAML. Paths are written as given; `file` is the name that the user will use for it.
 std::string ConfigText(const ImageFolder& folder, const TrainingChoice& choice,
                        const std::string& file);

@@ -8,6 +8,7 @@
 #include "app/tasks/classification/class_report.h"
 #include "app/tasks/classification/shape_folders.h"
 #include "app/tasks/classification/text_class_recipe.h"
+#include "app/tasks/image_table_recipe.h"
 #include "app/tasks/table_recipe.h"
 #include "app/tasks/task_list.h"
 
@@ -59,6 +60,7 @@ MXTRAIN_TASK(classification_task, tasks) {
   };
   kind.recognize = [](const RecipeRequest& request) {
     if (auto folders = RecognizeClassFolders(request)) return folders;
+    if (auto images = RecognizeImageTable(request, ImageTarget::kClasses)) return images;
     auto texts = request.target.empty() ? RecognizeClassTexts(request) : nullptr;
     std::error_code none;
     if (texts || !std::filesystem::is_regular_file(request.root, none)) return texts;

@@ -13,12 +13,6 @@ namespace {
 
 constexpr int64_t kMostImages = 30'000;  // that fine-tuning looks at
 
-std::string Resampling(const ZooWeights& weights, bool from_weights) {
-  const std::string kind =
-      from_weights && weights.family ? weights.family->interpolation : "bilinear";
-  return format("interpolation: {}, antialias: true", kind);
-}
-
 std::string Net(const ZooNet& net, const WeightsChoice& weights) {
   std::string text = "\nnet:\n";
   text +=
@@ -28,12 +22,14 @@ std::string Net(const ZooNet& net, const WeightsChoice& weights) {
     text += TextLine(format("  input: [3, {0}, {0}]", size),
                      format("it is made for {0}x{0}; smaller images train faster", net.native));
   std::string vars;
-  if (weights.head_only && net.drops_paths)
-    vars += TextLine("  stochastic_depth: 0", "nothing random before the head");
+  if (net.drops_paths && !weights.file.empty())
+    vars += TextLine("  stochastic_depth: 0", weights.head_only
+                                                  ? "nothing random before the head"
+                                                  : "the net was trained with more, for long");
   if (net.smooths) vars += TextLine("  smoothing: 0.1", "of the labels");
   if (weights.facts.family) {
     for (const auto& [name, value] : weights.facts.family->vars) {
-      if (weights.head_only && name == "stochastic_depth") continue;
+      if (name == "stochastic_depth") continue;
       vars += TextLine(format("  {}: {}", name, value),
                        format("as the weights of {} were trained", weights.facts.family->name));
     }
@@ -45,7 +41,7 @@ std::string Data(const ImageFolder& folder, const ZooNet& net, const WeightsChoi
                  const TrainingChoice& choice) {
   const bool given = !weights.file.empty();
   const std::string pixels = NormalizeText(weights.facts, given),
-                    resampling = Resampling(weights.facts, given);
+                    resampling = ResamplingText(weights);
   const std::string whole =
       TextLine("      - center_crop: {fraction: 1}", "the largest square") +
       format("      - resize: {{size: [{0}, {0}], {1}}}\n", net.val_size, resampling) +
@@ -93,24 +89,12 @@ std::string FineTuning(const ImageFolder& folder, const ZooNet& net, const Weigh
     text += TextLine("    sha256: " + weights.sha256, "no other file is used");
   }
   const std::string but_head = format("  freeze: {{except: [{}]", fmt::join(net.head, ", "));
-  const double of_batch = choice.batch_size >= 32 ? 1 : 0.5;
-  if (weights.head_only) {
+  if (weights.head_only)
     text += TextLine(but_head + ", global_stats: true}", "all but the new head");
-    text += format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 1.0e-4}}\n",
-                   0.02 * of_batch);
-  } else {
-    // Without batch norms large steps do not merely scale the weights.
-    const double rate = (net.has_batch_norm ? 0.02 : 0.004) * of_batch;
-    text += TextLine(but_head + ", epochs: 1, global_stats: true}",
-                     "only the new head learns in the first epoch");
-    text +=
-        format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 5.0e-5}}\n", rate);
-  }
+  text += LearningText(net, weights.head_only, choice.batch_size);
   text += TextLine("  initializers: {" + weight + "}", "small initial weights for the new head");
-  // The other layers begin at half of the rate.
-  text += format("  lr_schedule: {{name: cosine, warmup_epochs: {}}}\n", weights.head_only ? 1 : 2);
-  text += TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
-  text += TextLine("  early_stop: 5", "epochs without a better validation accuracy");
+  if (weights.head_only)
+    text += TextLine("  early_stop: 5", "epochs without a better validation accuracy");
   return text + format("  metrics: [accuracy, {}cross_entropy]\n",
                        folder.classes.size() > 10 ? "{name: top_k, k: 5}, " : "");
 }
@@ -136,10 +120,37 @@ TrainingChoice ChooseFineTuning(const ImageFolder& folder, const ZooNet& net,
   if (weights.head_only) {
     choice.epochs = 30;
   } else if (!weights.file.empty()) {
-    const int64_t images = std::max<int64_t>(folder.train_images, 1);
-    choice.epochs = std::clamp<int64_t>((kMostImages + images / 2) / images, 6, 30);
+    choice.epochs = EpochsOfFineTuning(folder.train_images);
   }
   return choice;
+}
+
+int64_t EpochsOfFineTuning(int64_t images) {
+  const int64_t count = std::max<int64_t>(images, 1);
+  return std::clamp<int64_t>((kMostImages + count / 2) / count, 6, 30);
+}
+
+std::string ResamplingText(const WeightsChoice& weights) {
+  const bool known = !weights.file.empty() && weights.facts.family;
+  return format("interpolation: {}, antialias: true",
+                known ? weights.facts.family->interpolation : "bilinear");
+}
+
+std::string LearningText(const ZooNet& net, bool head_only, int batch_size) {
+  const double of_batch = batch_size >= 32 ? 1 : 0.5;
+  std::string text;
+  if (head_only) {
+    text = format("  optimizer: {{name: nag, lr: {:g}, momentum: 0.9, weight_decay: 1.0e-4}}\n",
+                  0.02 * of_batch);
+    text += "  lr_schedule: {name: cosine, warmup_epochs: 1}\n";
+  } else {
+    // Without batch norms large steps do not merely scale the weights.
+    const double rate = (net.has_batch_norm ? 1e-3 : 2e-4) * of_batch;
+    text = format("  optimizer: {{name: adamw, lr: {:g}, weight_decay: 0.05}}\n", rate);
+    text += TextLine("  lr_schedule: {name: one_cycle}",
+                     "up to lr in 3 of 10 steps, then down to almost 0, however many epochs");
+  }
+  return text + TextLine("  ema: 0.99", "validation and checkpoints use averages of the weights");
 }
 
 std::string RecipeText(const ImageFolder& folder, const ZooNet& net, const WeightsChoice& weights,

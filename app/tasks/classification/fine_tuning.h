@@ -14,6 +14,16 @@ namespace mxtrain::tasks {
 TrainingChoice ChooseFineTuning(const ImageFolder& folder, const ZooNet& net,
                                 const WeightsChoice& weights);
 
+// The same for so many images with `weights`, whose epochs these are.
+int64_t EpochsOfFineTuning(int64_t images);
+
+// How a net with published weights learns, lines of `train`: the optimizer, its schedule, and the
+// averages of the weights. Whatever train.epochs is, the rates rise and fall within it.
+std::string LearningText(const ZooNet& net, bool head_only, int batch_size);
+
+// "interpolation: bicubic, antialias: true", as the weights were trained.
+std::string ResamplingText(const WeightsChoice& weights);
+
 // YAML. Paths are written as given; `file` is the name that the user will use for it.
 std::string RecipeText(const ImageFolder& folder, const ZooNet& net, const WeightsChoice& weights,
                        const TrainingChoice& choice, const std::string& file);

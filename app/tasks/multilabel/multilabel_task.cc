@@ -2,6 +2,7 @@
 // Any number of classes for each example: multi-label classification.
 #include <algorithm>
 
+#include "app/tasks/image_table_recipe.h"
 #include "app/tasks/output_report.h"
 #include "app/tasks/regression/value_predictor.h"
 #include "app/tasks/scored_classes.h"
@@ -146,6 +147,10 @@ MXTRAIN_TASK(multilabel_task, tasks) {
     const bool fits = head.loss && head.loss->kind == LossReport::Head::Kind::kLogistic;
     return fits ? std::make_unique<MultilabelTask>(head) : nullptr;
   };
+  kind.recognize = [](const RecipeRequest& request) {
+    return RecognizeImageTable(request, ImageTarget::kSets);
+  };
+  kind.recognizes_files = true;
   tasks.Add(std::move(kind));
 }
 

@@ -5,6 +5,7 @@
 
 #include "app/report/list_item.h"
 #include "app/report/plot/chart.h"
+#include "app/tasks/image_table_recipe.h"
 #include "app/tasks/output_report.h"
 #include "app/tasks/regression/value_predictor.h"
 #include "app/tasks/table_recipe.h"
@@ -169,6 +170,7 @@ MXTRAIN_TASK(regression_task, tasks) {
     return fits ? std::make_unique<RegressionTask>(head) : nullptr;
   };
   kind.recognize = [](const RecipeRequest& request) {
+    if (auto images = RecognizeImageTable(request, ImageTarget::kNumbers)) return images;
     return RecognizeTable(request, TableTarget::kNumbers);
   };
   kind.recognizes_files = true;

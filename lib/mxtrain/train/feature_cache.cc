@@ -11,8 +11,8 @@
 
 namespace mxtrain {
 
-// Examples whose data are features. Set may be called until the first Read, then it is immutable
-// like every source.
+// Examples whose data are features, and what the head reads beside them. Set may be called until
+// the first Read, then it is immutable like every source.
 class FeatureSource final : public io::Source {
  public:
   // `shapes`: of the features of one example of these.
@@ -21,6 +21,8 @@ class FeatureSource final : public io::Source {
       : examples_(std::move(examples)), label_fields_(examples_->label_fields()) {
     for (size_t i = 0; i < cut.names.size(); ++i)
       data_fields_.push_back({cut.names[i], io::FieldKind::kValues, shapes[i]});
+    for (size_t i = 0; i < cut.inputs.size(); ++i)
+      data_fields_.push_back({cut.inputs[i], io::FieldKind::kValues, cut.input_shapes[i]});
     for (size_t i = 0; i < labels.size(); ++i) {
       io::FieldSpec& field = label_fields_[i];
       field.name = labels[i].name;
@@ -213,6 +215,7 @@ bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t
     if (b == 0 && set == training_.get()) CheckIndependence(set, batch);
     std::vector<std::vector<float>> fields;
     for (const NDArray& output : Run(set, batch)) fields.push_back(output.ToVector());
+    for (const NDArray& input : InputsOf(*set, batch)) fields.push_back(input.ToVector());
     for (const NDArray& label : batch.label) fields.push_back(label.ToVector());
     for (int64_t row = 0; row < batch.count; ++row) {
       set->to->Set(batch.index[static_cast<size_t>(row)], fields, row, set->examples->batch_size());
@@ -230,6 +233,17 @@ bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t
                                   Counted(bad.size(), "example"), bad[0].first, bad[0].second);
   }
   return true;
+}
+
+std::vector<NDArray> FeatureCache::InputsOf(const Set& set, const DataBatch& batch) const {
+  const std::vector<DataDesc> data = set.examples->provide_data();
+  std::vector<NDArray> arrays;
+  for (const std::string& name : cut_.inputs) {
+    const auto found = std::ranges::find(data, name, &DataDesc::name);
+    MXTRAIN_ASSERT(found != data.end());
+    arrays.push_back(batch.data[static_cast<size_t>(found - data.begin())]);
+  }
+  return arrays;
 }
 
 std::vector<NDArray> FeatureCache::Run(Set* set, const DataBatch& batch) {
@@ -282,6 +296,7 @@ DataBatch FeatureCache::Rehearse() {
   batch.data.clear();
   for (const NDArray& output : Run(training_.get(), first))
     batch.data.push_back(output.Copy(output.ctx()));
+  for (const NDArray& input : InputsOf(*training_, first)) batch.data.push_back(input);
   if (validation_) FillFrom(validation_.get(), {}, 1);
   return batch;
 }

@@ -55,9 +55,16 @@ class Cutter {
     for (const Node& node : graph.nodes) Add(node, inputs, labels, lr_mult);
   }
 
-  // The entries that layers which change read from those that do not.
-  std::vector<NodeEntry> Entries() const {
-    std::vector<NodeEntry> entries;
+  // What layers that change read from those that do not, and which inputs they read.
+  struct Read {
+    std::vector<NodeEntry> entries, inputs;
+  };
+  Read Entries() const {
+    Read read;
+    const Node* first = nullptr;  // of the layers that read an input
+    const auto add = [](const NodeEntry& entry, std::vector<NodeEntry>* to) {
+      if (std::find(to->begin(), to->end(), entry) == to->end()) to->push_back(entry);
+    };
     for (const NodeEntry& head : graph_.heads) {
       if (IsFeature(head)) {
         Throw(ErrorKind::kConfig, "features: the output {} depends on nothing that learns",
@@ -69,12 +76,23 @@ class Cutter {
       if (facts_.is_fixed[i] || node.is_variable()) continue;
       for (const NodeEntry& input : node.inputs) {
         if (!IsFeature(input)) continue;
-        if (NodeOf(input).is_variable()) ThrowTooEarly(node, NodeOf(input));
-        if (std::find(entries.begin(), entries.end(), input) == entries.end())
-          entries.push_back(input);
+        if (!NodeOf(input).is_variable()) {
+          add(input, &read.entries);
+          continue;
+        }
+        if (IsImage(input)) ThrowTooEarly(node, NodeOf(input));
+        if (read.inputs.empty()) first = &node;
+        add(input, &read.inputs);
       }
     }
-    return entries;
+    if (read.entries.empty() && first) ThrowTooEarly(*first, NodeOf(read.inputs[0]));
+    return read;
+  }
+
+  TShape ShapeOfExample(const NodeEntry& input) const {
+    const TShape& batch =
+        specs_.shapes[static_cast<size_t>(input.node)][static_cast<size_t>(input.index)];
+    return TShape(std::span(batch.begin() + 1, static_cast<size_t>(batch.ndim() - 1)));
   }
 
   void RequireFloat32(const NodeEntry& entry) const {
@@ -124,6 +142,11 @@ class Cutter {
     facts_.of_data.push_back(of_data);
   }
 
+  // Images are large, may be bytes that the device normalizes, and are not kept.
+  bool IsImage(const NodeEntry& input) const {
+    constexpr int kAxes = 4;
+    return specs_.shapes[static_cast<size_t>(input.node)][0].ndim() == kAxes;
+  }
   bool IsFeature(const NodeEntry& entry) const {
     const auto i = static_cast<size_t>(entry.node);
     return facts_.is_fixed[i] && facts_.of_data[i];
@@ -168,6 +191,7 @@ Symbol WithFixedStatistics(const OperatorRegistry& operators, const Symbol& net,
 int64_t FeatureCut::Numbers() const {
   int64_t numbers = 0;
   for (const TShape& shape : shapes) numbers += shape.Size();
+  for (const TShape& shape : input_shapes) numbers += shape.Size();
   return numbers;
 }
 
@@ -223,10 +247,14 @@ FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
                          const LrPatterns& lr_mult) {
   const Graph& graph = net.graph();
   const Cutter cutter(graph, shapes, inputs, labels, lr_mult);
-  const std::vector<NodeEntry> entries = cutter.Entries();
+  const auto [entries, direct] = cutter.Entries();
   if (entries.empty())
     Throw(ErrorKind::kConfig, "features: no layer that learns reads the input of the net");
   FeatureCut cut;
+  for (const NodeEntry& input : direct) {
+    cut.inputs.push_back(cutter.NodeOf(input).name);
+    cut.input_shapes.push_back(cutter.ShapeOfExample(input));
+  }
   std::map<NodeEntry, Symbol> given;
   for (const NodeEntry& entry : entries) {
     const Node& node = cutter.NodeOf(entry);
@@ -248,6 +276,7 @@ FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
   }
   for (const Node& node : cut.head.graph().nodes) {
     const bool is_parameter = node.kind == Node::Kind::kVariable && !labels.contains(node.name) &&
+                              !inputs.contains(node.name) &&
                               std::count(cut.names.begin(), cut.names.end(), node.name) == 0;
     if (is_parameter && IsFrozen(node, lr_mult)) cut.held_up_by = cutter.random();
   }

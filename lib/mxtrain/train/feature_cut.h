@@ -24,13 +24,16 @@ struct MXTRAIN_API FeatureCut {
   Symbol head;                     // the net, with variables in place of the features
   std::vector<std::string> names;  // of these variables, one for each output of the trunk
   std::vector<TShape> shapes;      // of the features of one example
-  int64_t layers = 0;              // operators of the trunk
-  std::string last;                // its last one
+  // Inputs of numbers that layers of the head read themselves, beside the features.
+  std::vector<std::string> inputs;
+  std::vector<TShape> input_shapes;  // of one example
+  int64_t layers = 0;                // operators of the trunk
+  std::string last;                  // its last one
   // Frozen parameters after it, and what keeps their layers from being computed once: a layer that
   // draws random numbers. Empty if there are none.
   std::string held_up_by;
 
-  int64_t Numbers() const;  // in the features of one example
+  int64_t Numbers() const;  // in what is kept of one example: the features, and those inputs
 };
 
 // Throws kConfig for options with which features cannot be computed once.
@@ -46,8 +49,8 @@ MXTRAIN_API std::vector<TShape> FeatureShapes(const Symbol& trunk,
 
 // `inputs` and `labels`: the variables that batches provide; the other ones are parameters.
 // `shapes` as for Symbol::InferShape, of a batch. Cuts as late as possible. Throws kConfig if there
-// is nothing to be computed once, with the layer that is in the way, and for features that are not
-// float32 or whose first axis is not the batch.
+// is nothing to be computed once, with the layer that is in the way, for images that a layer reads
+// which changes, and for features that are not float32 or whose first axis is not the batch.
 MXTRAIN_API FeatureCut CutAtFeatures(const OperatorRegistry& operators, const Symbol& net,
                                      const std::map<std::string, TShape>& shapes,
                                      const std::set<std::string>& inputs,

@@ -26,7 +26,33 @@ Symbol TrunkAndHead(bool dropped = false, bool normed = true) {
   return Layer("SoftmaxOutput", "softmax", {net});
 }
 
+// A trunk that sees images, and a head that reads its features, numbers and codes.
+Symbol TrunkAndInputs() {
+  Symbol image = Layer("Convolution", "conv", {Symbol::Variable("data")},
+                       {{"num_filter", "6"}, {"kernel", "(3, 3)"}});
+  image = Layer("Flatten", "flat", {Layer("Activation", "act", {image}, {{"act_type", "relu"}})});
+  const Symbol code = Layer("Embedding", "of_code", {Symbol::Variable("code")},
+                            {{"input_dim", "4"}, {"output_dim", "2"}});
+  const Symbol row = Symbol::Create(
+      TestRegistry(), "Concat", "row", {{"num_args", "3"}, {"dim", "1"}},
+      std::vector{image, Symbol::Variable("size"), Layer("Flatten", "code_row", {code})});
+  return Layer("SoftmaxOutput", "softmax",
+               {Layer("FullyConnected", "fc", {row}, {{"num_hidden", "3"}})});
+}
+
+// The images of WriteImages with two numbers and a code each.
+void WriteImageTable(const TempDir& folder) {
+  std::string text = "photo,width,height,code,class\n";
+  for (int n = 0; n < kExamples; ++n) {
+    const std::vector<double> values = ValuesFor(format("numbers {}", n), 2);
+    text += format("images/{}/{:02}.png,{:.6f},{:.6f},{},{}\n", n % 3, n, values[0], values[1],
+                   n * 7 % 4, n % 3);
+  }
+  folder.Write("table.csv", text);
+}
+
 struct FrozenSpec {
+  bool table = false;  // of images with numbers, as WriteImageTable writes it
   Symbol net = TrunkAndHead();
   FreezeOptions freeze{{"conv*", "bn*"}, 0, true};
   bool cached = false;
@@ -49,7 +75,13 @@ struct FrozenProcess {
 
   FrozenProcess(const TempDir& data, const FrozenSpec& spec)
       : batch(spec.batch), side(spec.side), val_side(spec.val_side) {
-    source = io::MakeSource("image_folder", {{"path", data.path("images")}});
+    source = spec.table
+                 ? io::MakeSource(
+                       "csv", {{"path", data.path("table.csv")},
+                               {"picture_fields", "(data)"},
+                               {"data_fields", "(data=photo, size=width, size=height, code=code)"},
+                               {"label_fields", "(softmax_label=class)"}})
+                 : io::MakeSource("image_folder", {{"path", data.path("images")}});
     train = Iter(source, "training", true, true, side);
     val = Iter(source, "evaluation", false, true, val_side);
     TrainOptions options;
@@ -162,6 +194,30 @@ TEST_CASE(
       for (size_t e = 0; e < 4; ++e) CheckSameEpoch(cached.epochs[e], plain.epochs[e]);
     }
   }
+}
+
+TEST_CASE("a head on features reads other inputs beside them, as in a run that caches nothing") {
+  const TempDir data;
+  WriteImages(data);
+  WriteImageTable(data);
+  FrozenSpec spec;
+  spec.net = TrunkAndInputs();
+  spec.table = true;
+  spec.freeze.patterns = {"conv*"};
+  const FrozenOutcome plain = RunFrozen(data, spec);
+  spec.cached = true;
+  const FrozenOutcome cached = RunFrozen(data, spec);
+  CHECK(cached.last == plain.last);
+  REQUIRE(cached.epochs.size() == 4);
+  for (size_t e = 0; e < 4; ++e) CheckSameEpoch(cached.epochs[e], plain.epochs[e]);
+  CheckFrozenResumes(data, spec, {1, 7});
+  spec.freeze.epochs = 2;
+  CheckFrozenResumes(data, spec, {10, 11});
+  FrozenProcess(data, spec).trainer->Rehearse();
+  // The images themselves are not kept.
+  spec.freeze = {{"of_code*"}, 0, true};
+  CHECK_THROWS_WITH(FrozenProcess(data, spec),
+                    doctest::Contains("Convolution 'conv' reads the input 'data', and it learns"));
 }
 
 TEST_CASE("validation images of another size have features of another shape") {
@@ -403,6 +459,14 @@ TEST_CASE("the cut is behind the last layer that is the same in every step") {
   CHECK(cut.trunk.ListArguments() ==
         std::vector<std::string>{"data", "conv_weight", "bn_gamma", "bn_beta"});
   CHECK(cut.held_up_by.empty());
+  CHECK(cut.inputs.empty());
+  const FeatureCut beside =
+      CutAtFeatures(TestRegistry(), TrunkAndInputs(),
+                    {{"data", {8, 3, kSide, kSide}}, {"size", {8, 2}}, {"code", {8, 1}}},
+                    {"data", "size", "code"}, {"softmax_label"}, frozen);
+  CHECK(beside.names == std::vector<std::string>{"flat_features"});
+  CHECK(beside.inputs == std::vector<std::string>{"code", "size"});
+  CHECK(beside.Numbers() == 96 + 2 + 1);
   LrPatterns more = frozen;
   more.emplace_back("fc_weight", 0);
   CHECK(

@@ -91,6 +91,26 @@ TEST_CASE("wrong uses of a net by name are errors at their places") {
        "alexnet does not say which of its layers is stride32");
   says("net: {classes: 3, input: [4], layers: [SoftmaxOutput]}\n", "net.classes needs net.use");
   says("net: {use: resnet18, clases: 3}\n", "net has no key 'clases'");
+  says("net: {use: resnet18, until: feature}\n",
+       "net.until: resnet18 has no stage or layer 'feature'; did you mean 'features'?");
+  says("net: {use: resnet18, until: feature}\n",
+       "its stages are stride2, stride4, stride8, stride16, stride32; its layers are stem, "
+       "stem_relu, "
+       "stage1, stage2, stage3, stage4, features, fc, softmax");
+  says("net: {use: resnet18, until: [stage1]}\n", "net.until: expected a name, got the list");
+  says("net: {use: resnet18, until: units1}\n", "has no stage or layer 'units1'");
+  says("net: {until: features, input: [4], layers: [SoftmaxOutput]}\n", "net.until needs net.use");
+  says("net: {use: resnet18, until: stage3, decoder: pyramid}\n", "net.until next to net.decoder");
+  says("net: {use: resnet18, until: stage3, layers: [{Flatten: {inputs: stage4}}]}\n",
+       "'stage4' is a layer of resnet18 behind 'stage3', where net.until ends it");
+  says(
+      "net: {use: resnet18, until: features, inputs: {image: [3, 64, 64], size: [2]}, layers: "
+      "[SoftmaxOutput]}\n",
+      "net.inputs: resnet18 reads an input 'data', which is not among them");
+  says(
+      "net: {use: vit_b_16, until: features, inputs: {data: [3, 64, 64], size: [2]}, layers: "
+      "[SoftmaxOutput]}\n",
+      "net.inputs: the layers of vit_b_16 say the size of images");
 }
 
 TEST_CASE("layers and decoders continue a net by name behind the last layer that they take") {
@@ -129,6 +149,51 @@ TEST_CASE("layers and decoders continue a net by name behind the last layer that
     CHECK(outputs.at(0) == TShape{2});
     CHECK(outputs.at(1) == TShape{2, 100, 6});
   }
+}
+
+TEST_CASE("every net for ImageNet ends at its features, beside other inputs, with other heads") {
+  for (const std::string& net : config::NetNames()) {
+    if (net.starts_with("yolox") || net.starts_with("ssdlite")) continue;  // detectors
+    CAPTURE(net);
+    const bool sized = net.starts_with("vit") || net == "efficientnet_v2_s";
+    const std::string side = sized ? "'${size}'" : net == "inception_v3" ? "299" : "224";
+    // The last layer of squeezenet is a convolution.
+    const std::string row = net == "squeezenet1_1" ? "{Flatten: {name: row}}, " : "";
+    const Outcome o = Use(format(
+        "net: {{use: {0}, until: features, inputs: {{data: [3, {1}, {1}], size: [2]}}, layers: "
+        "[{2}{{FullyConnected: {{name: kinds, num_hidden: 4}}}}, {{SoftmaxOutput: {{name: "
+        "kind}}}}, {{FullyConnected: {{name: price_of, inputs: size, num_hidden: 1}}}}, "
+        "{{LinearRegressionOutput: {{name: price}}}}]}}\n",
+        net, side, row));
+    REQUIRE(o.text == "");
+    const Symbol::Shapes shapes = o.net.symbol.InferShape(config::BatchShapes(o.net, 2));
+    REQUIRE(shapes.complete);
+    CHECK(shapes.outputs == std::vector<TShape>{TShape{2, 4}, TShape{2, 1}});
+    for (const std::string& name : o.net.symbol.ListArguments())
+      CHECK_MESSAGE(!name.starts_with("fc_"), name);
+    // Chosen for a last layer of many outputs.
+    CHECK(o.loaded.config.train.initializer.name == "xavier");
+    CHECK(o.loaded.config.train.initializer.params.empty());
+  }
+}
+
+TEST_CASE("net.until: a stage, a layer, alone or with layers") {
+  const auto width = [](const std::string& more) {
+    const Outcome o =
+        Use("net: {use: resnet18, input: [3, 64, 96], " + more + "}\nvars: {smoothing: 0}\n");
+    CAPTURE(o.text);
+    REQUIRE(o.text == "");
+    return o.net.symbol.InferShape({{"data", {2, 3, 64, 96}}}).outputs.at(0);
+  };
+  CHECK(width("until: features") == TShape{2, 512});
+  CHECK(width("until: stride8") == TShape{2, 128, 8, 12});
+  CHECK(width("until: stage2") == TShape{2, 128, 8, 12});
+  // Layers take those before the end by their names, too.
+  CHECK(
+      width("until: stage3, layers: [{Convolution: {num_filter: 5, kernel: 1}}, {Pooling: {name: "
+            "half, inputs: stage2, kernel: 2, stride: 2}}, {Concat: {inputs: [convolution0, half], "
+            "dim: 1}}]") == TShape{2, 133, 4, 6});
+  CHECK(width("until: stage4, layers: [Flatten]").ndim() == 2);
 }
 
 // The size of what the layer of this stride gives for images of 64 x 96.

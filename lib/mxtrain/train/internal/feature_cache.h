@@ -46,6 +46,7 @@ class FeatureCache {
   Set MakeSet(bool validation) const;
   bool FillFrom(Set* set, const std::function<bool()>& stop, int64_t most_batches);
   std::vector<NDArray> Run(Set* set, const DataBatch& batch);
+  std::vector<NDArray> InputsOf(const Set& set, const DataBatch& batch) const;  // cut_.inputs
   void CheckIndependence(Set* set, const DataBatch& batch);
   void Tell(double seconds) const;
 
