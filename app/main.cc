@@ -22,6 +22,7 @@
 #include "app/config/diagnostic.h"
 #include "app/fetch/remote_file.h"
 #include "app/report/output.h"
+#include "app/report/plot/face.h"
 #include "app/report/process_memory.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
@@ -284,6 +285,8 @@ int Main(int argc, char** argv) {
     console.emplace(console_options);
     if (command && command->Computes() && !command->RunsInRanks()) WarnOfCopies(*console);
     if (command) exit_code = command->Run(flags, *console);
+    if (const std::string note = plot::NoteOfMissing(plot::MissingCharacters()); !note.empty())
+      console->Message(LogLevel::kWarning, note);
     report::FlushResults();
   } catch (...) {
     if (!console) console.emplace(console_options);

@@ -143,9 +143,10 @@ class Diff final : public Command {
       const bool validated = !left.metrics.Column("val_" + measure).empty() &&
                              !right.metrics.Column("val_" + measure).empty();
       const std::string column = (validated ? "val_" : "train_") + measure;
-      chart.title = format("{} of {}", measure, validated ? "validation" : "training");
+      chart.title =
+          format("{} of {}", report::Words(measure), validated ? "validation" : "training");
       chart.x = {.label = "epoch", .whole = true};
-      chart.y.label = measure;
+      chart.y.label = report::Words(measure);
       for (const RunSummary* run : {&left, &right}) {
         const std::vector<double> epochs = run->metrics.Column("epoch"),
                                   values = run->metrics.Column(column);

@@ -20,6 +20,7 @@ using plot::Anchor;
 using plot::Drawing;
 using plot::Point;
 
+constexpr double kTextSize = 12, kTitleSize = 16;
 constexpr double kBoxWidth = 262, kBoxHeight = 38, kPitch = 66, kPassing = 18, kLaneGap = 14,
                  kColumnGap = 56, kMargin = 24, kTopMargin = 92;
 constexpr int kMostOfOneColumn = 14;  // maximum number of rows without a break into columns
@@ -66,9 +67,9 @@ class NetImage {
     for (double column : column_widths_) width += column + kColumnGap;
     int most = 0;
     for (const Segment& s : segments_) most = std::max(most, s.last - ColumnBegin(s.column) + 1);
-    Drawing drawing(
-        std::max({width, 2 * kMargin + plot::TextWidth(title_, 18), 2 * kMargin + kLegendWidth}),
-        kTopMargin + kPitch * most + kMargin);
+    Drawing drawing(std::max({width, 2 * kMargin + plot::TextWidth(title_, kTitleSize),
+                              2 * kMargin + kLegendWidth}),
+                    kTopMargin + kPitch * most + kMargin);
     DrawTitle(&drawing);
     for (const Segment& s : segments_) DrawGround(s, &drawing);
     for (size_t v = 0; v < layout_.vertices.size(); ++v)
@@ -165,7 +166,8 @@ class NetImage {
   void DrawTitle(Drawing* drawing) const {
     int64_t parameters = 0;
     for (const NetBox& box : boxes_) parameters += box.parameters;
-    drawing->AddText({kMargin, 34}, format("{}: {} parameters", title_, parameters), {.size = 18});
+    drawing->AddText({kMargin, 34}, format("{}: {} parameters", title_, parameters),
+                     {.size = kTitleSize});
     static constexpr std::pair<NetBox::Family, const char*> kNames[] = {
         {NetBox::Family::kConvolution, "convolution"},
         {NetBox::Family::kMatrix, "fully connected"},
@@ -176,13 +178,13 @@ class NetImage {
     double x = kMargin;
     for (const auto& [family, name] : kNames) {
       drawing->AddBox({x, 50}, 12, 12, plot::Between(plot::kWhite, ColourOf(family), 0.75));
-      drawing->AddText({x + 17, 60.5}, name, {.size = 12});
-      x += 38 + plot::TextWidth(name, 12);
+      drawing->AddText({x + 17, 60.5}, name, {.size = kTextSize});
+      x += 38 + plot::TextWidth(name, kTextSize);
     }
     drawing->AddText(
         {kMargin, 81},
         "lower line of each box: name of its first layer, output shape for one example, parameters",
-        {.size = 10.5, .colour = plot::kGray});
+        {.size = kTextSize, .colour = plot::kGray});
   }
 
   // The common prefix of the names of all boxes of a segment, up to an underscore.
@@ -205,8 +207,9 @@ class NetImage {
     const double left = ColumnMiddle(s.column) + s.left - 8, width = s.right - s.left + 16;
     const double top = RowTop(s.first) - 8, bottom = RowTop(s.last) + kBoxHeight + 13;
     drawing->AddBox({left, top}, width, bottom - top, plot::Colour{244, 244, 244});
-    drawing->AddText({left + 8, bottom - 3}, plot::FitText(CommonName(s), 10.5, width / 2 - 20),
-                     {.size = 10.5, .colour = plot::kGray});
+    drawing->AddText({left + 8, bottom - 3},
+                     plot::FitText(CommonName(s), kTextSize, width / 2 - 20),
+                     {.size = kTextSize, .colour = plot::kGray});
   }
 
   void DrawConnections(int v, Drawing* drawing) {
@@ -249,12 +252,14 @@ class NetImage {
         format("{}: {}; {}, {} parameters", box.name, box.what, box.shape, box.parameters));
     drawing->AddFrame({left, top}, kBoxWidth, kBoxHeight,
                       {plot::Between(colour, plot::kBlack, 0.3), 1, {}});
-    drawing->AddText({left + 7, top + 15.5}, plot::FitText(box.what, 11.5, inner), {.size = 11.5});
-    const double facts_width = plot::TextWidth(facts, 10.5);
-    drawing->AddText({left + 7, top + 31}, plot::FitText(box.name, 10.5, inner - facts_width - 8),
-                     {.size = 10.5, .colour = plot::kGray});
+    drawing->AddText({left + 7, top + 15.5}, plot::FitText(box.what, kTextSize, inner),
+                     {.size = kTextSize});
+    const double facts_width = plot::TextWidth(facts, kTextSize);
+    drawing->AddText({left + 7, top + 31},
+                     plot::FitName(box.name, kTextSize, inner - facts_width - 8),
+                     {.size = kTextSize, .colour = plot::kGray});
     drawing->AddText({left + kBoxWidth - 7, top + 31}, facts,
-                     {.size = 10.5, .anchor = Anchor::kEnd});
+                     {.size = kTextSize, .anchor = Anchor::kEnd});
   }
 
   const std::vector<NetBox> boxes_;

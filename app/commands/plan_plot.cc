@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "app/report/plot/axis.h"
 #include "app/report/plot/font.h"
+#include "app/report/plot/free_place.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/math.h"
 #include "mxtrain/device/backend.h"
@@ -21,7 +25,7 @@ using executor::MemoryPlan;
 
 constexpr double kWidth = 1200, kHeight = 720, kLeft = 90, kRight = 20, kTop = 86, kBottom = 60;
 constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
-constexpr double kNameSize = 11;
+constexpr double kTextSize = 12, kTitleSize = 16;
 
 enum Class { kActivation, kAgain, kSaved, kGradient, kWorkspace, kClasses };
 struct Style {
@@ -65,11 +69,6 @@ std::vector<Box> Boxes(const ExecGraph& graph, const MemoryPlan& plan) {
   return boxes;
 }
 
-// A power of two that divides `bytes` into about `count` steps.
-double ByteStep(double bytes, int count) {
-  return std::exp2(std::ceil(std::log2(std::max(bytes / count, 1.0))));
-}
-
 class Plot {
  public:
   Plot(const ExecGraph& graph, const MemoryPlan& plan)
@@ -79,17 +78,18 @@ class Plot {
         bytes_(std::max<double>(static_cast<double>(plan.arena_bytes), 1)) {}
 
   plot::Drawing Draw(const std::string& title) {
-    drawing_.AddText({kLeft, 26}, title, {.size = 17});
+    drawing_.AddText({kLeft, 26}, title, {.size = kTitleSize});
     drawing_.AddText({kLeft, 46},
                      format("arena, the memory of activations and workspaces: {}; lower bound, the "
                             "most in use at once: {}",
                             FormatBytes(plan_.arena_bytes), FormatBytes(plan_.lower_bound)));
     const std::vector<Box> boxes = Boxes(graph_, plan_);
+    alive_ = AliveBytes(boxes);
     Legend(boxes);
     Axes();
     for (const Box& box : boxes) Draw(box);
     Devices();
-    Alive(boxes);
+    Alive();
     PassLine();
     return std::move(drawing_);
   }
@@ -119,19 +119,19 @@ class Plot {
         continue;
       drawing_.AddBox({x, 58}, 14, 14, kStyles[k].colour);
       drawing_.AddText({x + 20, 70}, kStyles[k].name);
-      x += 44 + plot::TextWidth(kStyles[k].name, 13);
+      x += 44 + plot::TextWidth(kStyles[k].name, kTextSize);
     }
     drawing_.AddLine({{x, 65}, {x + 16, 65}}, {plot::kBlack, 1.5});
     drawing_.AddText({x + 22, 70}, "bytes alive");
   }
 
   void Axes() {
-    const double unit = bytes_ >= 4 * 1048576.0 ? 1048576.0 : bytes_ >= 4096 ? 1024.0 : 1;
-    const double byte_step = ByteStep(bytes_, 8),
+    const plot::ByteUnit unit = plot::UnitOfBytes(bytes_);
+    const double byte_step = plot::ByteStep(bytes_, 8),
                  time_step = std::max(plot::RoundStep(times_, 10), 1.0);
     for (double b = 0; b <= bytes_; b += byte_step) {
       drawing_.AddLine({{kLeft - 5, Y(b)}, {kLeft + kPlotWidth, Y(b)}}, {plot::kGrid});
-      drawing_.AddText({kLeft - 9, Y(b) + 4}, format("{:g}", b / unit),
+      drawing_.AddText({kLeft - 9, Y(b) + 4}, format("{:g}", b / unit.bytes),
                        {.anchor = plot::Anchor::kEnd});
     }
     for (double t = 0; t <= times_; t += time_step) {
@@ -142,8 +142,7 @@ class Plot {
     drawing_.AddText({kLeft + kPlotWidth / 2, kHeight - 16},
                      "time: nodes of one step, in order of execution",
                      {.anchor = plot::Anchor::kMiddle});
-    const char* name = unit > 1024 ? "MiB" : unit > 1 ? "KiB" : "bytes";
-    drawing_.AddText({24, kTop + kPlotHeight / 2}, format("offset in the arena, {}", name),
+    drawing_.AddText({24, kTop + kPlotHeight / 2}, format("offset in the arena, {}", unit.name),
                      {.anchor = plot::Anchor::kMiddle, .upwards = true});
   }
 
@@ -157,26 +156,50 @@ class Plot {
                            FormatBytes(b.bytes), b.first, b.last));
     drawing_.AddFrame({x, y}, width, height,
                       {plot::kBlack, std::min(width, height) > 4 ? 0.5 : 0.1});
-    if (height >= 12 && width >= plot::TextWidth(box.name, kNameSize) + 6) {
-      drawing_.AddText({x + width / 2, y + height / 2 + 4}, box.name,
-                       {.size = kNameSize, .anchor = plot::Anchor::kMiddle});
+    if (height < kTextSize) return;
+    if (const auto at = NamePlace(box, y + height / 2)) {
+      drawing_.AddText({*at, y + height / 2 + 4}, box.name,
+                       {.size = kTextSize, .anchor = plot::Anchor::kMiddle});
     }
   }
 
-  // The sum of live bytes over time.
-  void Alive(const std::vector<Box>& boxes) {
+  // Where no line crosses the name of a box whose middle is at height `y`.
+  std::optional<double> NamePlace(const Box& box, double y) const {
+    constexpr double kHalf = kTextSize / 2 + 1, kBeside = 3;
+    std::vector<std::pair<double, double>> taken;
+    const int first = box.buffer->first, last = box.buffer->last;
+    for (int t = first; t <= last; ++t) {
+      const double now = Y(static_cast<double>(alive_[static_cast<size_t>(t)])),
+                   before =
+                       t > 0 ? Y(static_cast<double>(alive_[static_cast<size_t>(t - 1)])) : now;
+      if (std::abs(now - y) < kHalf) taken.emplace_back(X(t), X(t + 1));
+      if (std::min(now, before) < y + kHalf && std::max(now, before) > y - kHalf)
+        taken.emplace_back(X(t) - kBeside, X(t) + kBeside);
+    }
+    if (graph_.first_backward >= 0)
+      taken.emplace_back(X(graph_.first_backward) - kBeside, X(graph_.first_backward) + kBeside);
+    return plot::FreePlace(X(first) + kBeside, X(last + 1) - kBeside,
+                           plot::TextWidth(box.name, kTextSize), std::move(taken));
+  }
+
+  // The sum of live bytes while each node runs.
+  std::vector<int64_t> AliveBytes(const std::vector<Box>& boxes) const {
     std::vector<int64_t> change(graph_.nodes.size() + 1);
     for (const Box& box : boxes) {
       const int64_t stored = RoundUp(box.buffer->bytes, kBufferAlignment);
       change[box.buffer->first] += stored;
       change[box.buffer->last + 1] -= stored;
     }
+    change.pop_back();
+    std::partial_sum(change.begin(), change.end(), change.begin());
+    return change;
+  }
+
+  void Alive() {
     std::vector<plot::Point> points;
-    int64_t alive = 0;
-    for (size_t t = 0; t < graph_.nodes.size(); ++t) {
-      alive += change[t];
+    for (size_t t = 0; t < alive_.size(); ++t) {
       for (size_t end : {t, t + 1})
-        points.push_back({X(static_cast<double>(end)), Y(static_cast<double>(alive))});
+        points.push_back({X(static_cast<double>(end)), Y(static_cast<double>(alive_[t]))});
     }
     drawing_.AddLine(std::move(points), {plot::kBlack, 1.5});
   }
@@ -192,6 +215,7 @@ class Plot {
   const ExecGraph& graph_;
   const MemoryPlan& plan_;
   const double times_, bytes_;
+  std::vector<int64_t> alive_;
   plot::Drawing drawing_{kWidth, kHeight};
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/config/config.h"
 #include "app/config/value.h"
 #include "app/console/console.h"
 #include "app/report/output.h"
@@ -22,16 +23,23 @@ bool WasStopped(const Trial& trial) {
   return trial.exit_code.value_or(0) > 128;
 }
 
-std::optional<double> PlottedNumber(const std::string& text) {
-  const config::Value value = config::Value::Scalar(text);
-  return value.AsNumber();
+// A number, or a size such as 512MiB.
+struct PlottedValue {
+  double number;
+  bool bytes = false;
+};
+std::optional<PlottedValue> PlottedValueOf(const std::string& text) {
+  if (const auto number = config::Value::Scalar(text).AsNumber()) return PlottedValue{*number};
+  const auto size = config::ParseByteCount(text);
+  if (!size) return std::nullopt;
+  return PlottedValue{static_cast<double>(size->bytes), true};
 }
 
 plot::BarChart Ranking(const std::vector<const Trial*>& ranked, const std::string& metric) {
   constexpr size_t kMost = 30;
   plot::BarChart chart;
-  chart.values = {.label = metric, .low = 0};
-  chart.series = {{"best " + metric, {}}};
+  chart.values = {.label = report::Words(metric), .low = 0};
+  chart.series = {{"best " + report::Words(metric), {}}};
   size_t results = 0;
   for (const Trial* trial : ranked) {
     if (!HasBest(*trial) || ++results > kMost) continue;
@@ -133,19 +141,22 @@ plot::Drawing DrawTrials(const std::vector<const Trial*>& ranked,
   plot::Drawing all = plot::Draw(Ranking(ranked, best.metric));
   for (size_t k = 0; k < axes.size(); ++k) {
     plot::Chart chart;
-    chart.title = format("best {} over {}", best.metric, axes[k].key);
+    chart.title = format("best {} over {}", report::Words(best.metric), axes[k].key);
     plot::Chart::Series series{
         .name = "", .points = {}, .kind = plot::Chart::Series::Kind::kPoints};
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (const Trial* trial : ranked) {
-      const auto x = PlottedNumber(trial->point[k].second);
+      const auto x = PlottedValueOf(trial->point[k].second);
       if (!x || !HasBest(*trial)) continue;
-      series.points.push_back({*x, trial->summary->best->value});
-      low = std::min(low, *x), high = std::max(high, *x);
+      series.points.push_back({x->number, trial->summary->best->value});
+      chart.x.ticks.push_back(x->number);
+      chart.x.bytes = chart.x.bytes || x->bytes;
+      low = std::min(low, x->number), high = std::max(high, x->number);
     }
     if (series.points.size() < 2) continue;
-    chart.x = {.label = axes[k].key, .log = low > 0 && high >= 10 * low};
-    chart.y.label = "best " + best.metric;
+    chart.x.label = axes[k].key;
+    chart.x.log = low > 0 && high >= 10 * low;
+    chart.y.label = "best " + report::Words(best.metric);
     chart.series = {series};
     all = plot::Stack(all, plot::Draw(chart, 720, 360));
   }

@@ -11,12 +11,12 @@
 #include <system_error>
 
 #include "app/inference/file_names.h"
+#include "app/report/annotation.h"
 #include "app/report/output.h"
 #include "app/report/result_file.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
-#include "mxtrain/io/draw_label.h"
 
 namespace mxtrain::inference {
 namespace {
@@ -255,7 +255,7 @@ class Annotator final : public PredictionSink {
       if (std::string caption = head->Caption(); !caption.empty())
         captions.push_back(std::move(caption));
     }
-    io::DrawLabel(captions.empty() ? "-" : mxtrain::format("{}", join(captions, ", ")), &image);
+    report::DrawLabel(captions.empty() ? "-" : mxtrain::format("{}", join(captions, ", ")), &image);
     fs::path name = fs::path(p.file).filename();
     const bool jpeg = io::HasEndingOf(io::ImageFormat::kJpeg, p.file);
     shelf_.Put(jpeg ? name : name.replace_extension(".png"),

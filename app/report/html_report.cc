@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "app/report/metrics_table.h"
 #include "app/report/output.h"
-#include "app/report/plot/drawing.h"
+#include "app/report/plot/chart.h"
+#include "app/report/run_plots.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
@@ -31,11 +33,14 @@ th, td { border: 1px solid var(--line); padding: .2rem .6rem; text-align: right;
 td { white-space: nowrap; } td:first-child, th:first-child { text-align: left; }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; }
 .headline { font-size: 1.2rem; } .headline strong { font-size: 1.5rem; }
-.figures { columns: 32rem; column-gap: .8rem; margin: .8rem 0; }
+.figures { columns: 573px; column-gap: 12px; margin: .8rem 0; }
 summary { cursor: pointer; margin: .5rem 0; }
-figure { margin: 0 0 .8rem; break-inside: avoid; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: .3rem; }
-figure svg, figure img { display: block; max-width: 100%; height: auto; }
+figure { margin: 0 0 12px; break-inside: avoid; background: #fff; border: 1px solid var(--line); border-radius: 4px; padding: 5px; }
+figure svg, figure img { display: block; max-width: 100%; height: auto; margin: 0 auto; }
 )";
+
+// Of figures that stand side by side.
+constexpr double kFigureWidth = 560, kFigureHeight = 360;
 
 using Cells = std::vector<std::string>;
 
@@ -72,13 +77,18 @@ class Page {
     text_ += "<details><summary>" + EscapeXml(summary) + "</summary>\n";
   }
   void EndFolded() { text_ += "</details>\n"; }
-  // Figures between these two are laid out side by side where the window is wide enough.
-  void BeginFigures() { text_ += "<div class=\"figures\">\n"; }
-  void EndImages() { text_ += "</div>\n"; }
-  void Svg(const std::string& svg) { text_ += "<figure>" + svg + "</figure>\n"; }
-  void Png(const std::string& bytes, const std::string& what) {
-    text_ += "<figure><img alt=\"" + EscapeXml(what) + "\" src=\"" + plot::PngDataUri(bytes) +
-             "\"></figure>\n";
+  // Figures in their own size, so that their letters have one. Those that are narrow enough stand
+  // side by side where the window has room for two.
+  struct Figure {
+    double width;
+    std::string element;
+  };
+  void Figures(const std::vector<Figure>& figures) {
+    std::string narrow, wide;
+    for (const Figure& figure : figures)
+      (figure.width <= kFigureWidth ? narrow : wide) += "<figure>" + figure.element + "</figure>\n";
+    if (!narrow.empty()) text_ += "<div class=\"figures\">\n" + narrow + "</div>\n";
+    text_ += wide;
   }
   void Text(const std::string& text) { text_ += "<pre>" + EscapeXml(text) + "</pre>\n"; }
   std::string Take() { return std::move(text_) + "</body>\n</html>\n"; }
@@ -117,23 +127,38 @@ std::vector<fs::path> FilesOf(const fs::path& folder, const std::string& ending)
   return files;
 }
 
+// The width of the file's drawing in CSS pixels: SVG as ToSvg writes it, PNG with two pixels each.
+double WidthOf(const std::string& svg) {
+  const size_t at = svg.find(" width=\"");
+  return at == svg.npos ? 0 : std::strtod(svg.c_str() + at + 8, nullptr);
+}
+
+Page::Figure FigureOf(const std::string& svg) {
+  return {WidthOf(svg), svg};
+}
+
 // What is not a drawing of this program, whose scripts would run in the page, is named alone.
-void AddDrawing(Page* page, const fs::path& file) {
+void AddDrawing(Page* page, const fs::path& file, std::vector<Page::Figure>* figures) {
   const std::string svg = ReadFile(file);
   if (plot::IsDrawing(svg))
-    page->Svg(svg);
+    figures->push_back(FigureOf(svg));
   else
     page->Text(format("{} is not a drawing of mxtrain, and is not shown", file.string()));
 }
 
 void AddImages(Page* page, const fs::path& folder) {
-  page->BeginFigures();
-  for (const fs::path& file : FilesOf(folder, ".svg")) AddDrawing(page, file);
+  std::vector<Page::Figure> figures;
+  for (const fs::path& file : FilesOf(folder, ".svg")) AddDrawing(page, file, &figures);
   for (const fs::path& file : FilesOf(folder, ".png")) {
-    if (!fs::exists(fs::path(file).replace_extension(".svg")))
-      page->Png(ReadFile(file), file.stem());
+    if (fs::exists(fs::path(file).replace_extension(".svg"))) continue;
+    const std::string bytes = ReadFile(file);
+    const auto info = io::ProbeImage(bytes);
+    const double width = info ? info->width / 2.0 : 0;
+    figures.push_back({width, format("<img alt=\"{}\"{} src=\"{}\">", EscapeXml(file.stem()),
+                                     width > 0 ? format(" width=\"{:g}\"", width) : "",
+                                     plot::PngDataUri(bytes))});
   }
-  page->EndImages();
+  page->Figures(figures);
 }
 
 std::string TextOf(const Json& value) {
@@ -142,15 +167,26 @@ std::string TextOf(const Json& value) {
   return value.is_number() ? FormatNumber(value.get<double>()) : value.dump();
 }
 
-// Most important figures first.
-void AddCurves(Page* page, const fs::path& folder) {
-  if (!IsOwnFolder(folder)) return;
+// Drawn for the page: two beside each other, and of an odd number the first, the loss, over both.
+void AddCurves(Page* page, const RunCharts& charts, const fs::path& folder) {
+  std::vector<plot::Chart> all;
+  if (charts.loss) all.push_back(*charts.loss);
+  all.insert(all.end(), charts.metrics.begin(), charts.metrics.end());
+  if (charts.rate) all.push_back(*charts.rate);
+  const fs::path monitor = folder / "monitor.svg";
+  const bool monitored = IsOwnFolder(folder) && IsOwnFile(monitor);
+  if (all.empty() && !monitored) return;
   page->Heading("curves");
-  page->BeginFigures();
-  for (const char* name : {"loss.svg", "metrics.svg", "learning_rate.svg", "monitor.svg"}) {
-    if (IsOwnFile(folder / name)) AddDrawing(page, folder / name);
+  if (all.size() % 2 == 1) {
+    constexpr double kBoth = 2 * kFigureWidth + 24;  // with what is between two figures
+    page->Figures({FigureOf(plot::ToSvg(plot::Draw(all.front(), kBoth, kFigureHeight)))});
+    all.erase(all.begin());
   }
-  page->EndImages();
+  std::vector<Page::Figure> figures;
+  for (const plot::Chart& chart : all)
+    figures.push_back(FigureOf(plot::ToSvg(plot::Draw(chart, kFigureWidth, kFigureHeight))));
+  if (monitored) AddDrawing(page, monitor, &figures);
+  page->Figures(figures);
 }
 
 Json ReadObject(const std::string& file) {
@@ -328,8 +364,11 @@ void WriteHtmlReport(const std::string& run_folder) {
     AddHeadline(to, file, run_folder);
     AddResult(to, file);
   });
-  AddCurves(&page, run / "plots");
-  AddMetrics(&page, ReadMetrics(run / "metrics.csv"));
+  const MetricsTable table = ReadMetrics(run / "metrics.csv");
+  const fs::path events = run / "events.jsonl";
+  AddCurves(&page, ChartsOf(table, IsOwnFile(events) ? ReadSteps(events) : StepCurves()),
+            run / "plots");
+  AddMetrics(&page, table);
   if (IsOwnFolder(run / "eval")) AddFrom(run / "eval/report.json", &page, AddEvaluation);
   if (fs::is_directory(run / "samples")) page.Heading("training input");
   AddImages(&page, run / "samples");

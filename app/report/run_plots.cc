@@ -7,9 +7,9 @@
 #include <map>
 #include <sstream>
 
-#include "app/report/plot/chart.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/base/math.h"
 #include "mxtrain/base/read_json.h"
 
 namespace mxtrain::report {
@@ -34,13 +34,38 @@ plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
   chart.x = EpochAxis();
   chart.y.label = Words(measure);
   const std::vector<double> epochs = table.Column("epoch");
-  for (const auto& [prefix, name] :
-       {std::pair{"train_", "training"}, std::pair{"val_", "validation"}}) {
-    const std::vector<double> values = table.Column(prefix + measure);
-    if (!values.empty()) chart.series.push_back({.name = name, .points = Points(epochs, values)});
+  static constexpr struct {
+    const char *prefix, *name;
+    plot::Colour colour;
+  } kParts[] = {{"train_", "training", plot::kBlue}, {"val_", "validation", plot::kVermilion}};
+  for (const auto& part : kParts) {
+    const std::vector<double> values = table.Column(part.prefix + measure);
+    if (values.empty()) continue;
+    chart.series.push_back(
+        {.name = part.name, .points = Points(epochs, values), .colour = part.colour});
   }
   if (std::isfinite(table.BestEpoch()))
     chart.marks.push_back({table.BestEpoch(), plot::TickText(table.BestEpoch(), 1) + ": best"});
+  return chart;
+}
+
+// Also within the epochs. Losses that differ by an order are on a logarithmic axis: those of the
+// first steps would press the others to the ground.
+plot::Chart LossOf(const MetricsTable& table, const std::vector<plot::Point>& steps) {
+  plot::Chart chart = Curves(table, "loss");
+  if (steps.size() > 1) {
+    chart.series.insert(chart.series.begin(),
+                        {.name = "training, by step", .points = steps, .colour = plot::kSky});
+    // Begins with the first step.
+    chart.x.low = 0;
+  }
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  for (const plot::Chart::Series& series : chart.series) {
+    for (const plot::Point& point : series.points) {
+      if (std::isfinite(point.y)) low = std::min(low, point.y), high = std::max(high, point.y);
+    }
+  }
+  chart.y.log = low > 0 && high > 20 * low;
   return chart;
 }
 
@@ -61,54 +86,87 @@ plot::Chart LearningRate(const std::vector<plot::Point>& points) {
   return chart;
 }
 
+// Means over equal parts of the run, if there are more steps than a figure shows.
+std::vector<plot::Point> Thinned(const std::map<double, double>& losses, double steps_per_epoch) {
+  constexpr size_t kMost = 400;
+  const size_t together = CeilDivide(losses.size(), kMost);
+  std::vector<plot::Point> points;
+  size_t count = 0;
+  plot::Point sum;
+  for (const auto& [step, loss] : losses) {
+    sum.x += step / steps_per_epoch, sum.y += loss;
+    if (++count < together && step != losses.rbegin()->first) continue;
+    points.push_back({sum.x / static_cast<double>(count), sum.y / static_cast<double>(count)});
+    count = 0, sum = {};
+  }
+  return points;
+}
+
 }  // namespace
 
-std::vector<plot::Point> ReadRates(const std::string& events_file) {
+StepCurves ReadSteps(const std::string& events_file) {
   std::map<double, std::vector<plot::Point>> epochs;
+  std::map<double, double> losses;  // by step
+  double steps_per_epoch = 0;
   std::istringstream file(std::filesystem::exists(events_file) ? ReadFile(events_file) : "");
   for (std::string line; std::getline(file, line);) {
-    if (line.find("\"rates\"") == std::string::npos) continue;
+    const auto has = [&line](const char* key) { return line.find(key) != std::string::npos; };
+    if (!has("\"rates\"") && !has("\"recent_loss\"") && !has("\"first_step\"")) continue;
     const Expected<FileJson, Refusal> event = ReadJson<FileJson>(line);
     if (!event) continue;  // incomplete line of a killed process
-    std::vector<plot::Point> points;
     try {
-      for (const FileJson& rate : event->at("rates"))
-        points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
-      epochs[event->at("epoch").get<double>()] = std::move(points);
+      if (event->contains("rates")) {
+        std::vector<plot::Point> points;
+        for (const FileJson& rate : event->at("rates"))
+          points.push_back({rate.at(0).get<double>(), rate.at(1).get<double>()});
+        epochs[event->at("epoch").get<double>()] = std::move(points);
+      } else if (event->contains("first_step")) {
+        steps_per_epoch = event->at("steps_per_epoch").get<double>();
+        // Resumed: what comes after is repeated.
+        losses.erase(losses.upper_bound(event->at("first_step").get<double>()), losses.end());
+      } else {
+        losses[event->at("step").get<double>()] = event->at("recent_loss").get<double>();
+      }
     } catch (const FileJson::exception&) {
       continue;  // no line of ours
     }
   }
-  std::vector<plot::Point> all;
-  for (const auto& [epoch, points] : epochs) all.insert(all.end(), points.begin(), points.end());
+  StepCurves all;
+  for (const auto& [epoch, points] : epochs)
+    all.rates.insert(all.rates.end(), points.begin(), points.end());
+  if (steps_per_epoch >= 1) all.losses = Thinned(losses, steps_per_epoch);
   return all;
 }
 
-std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table,
-                                                           const std::vector<plot::Point>& rates) {
-  std::vector<std::pair<std::string, plot::Drawing>> drawings;
-  if (table.rows.empty()) return drawings;
-  drawings.emplace_back("loss", plot::Draw(Curves(table, "loss")));
-  std::optional<plot::Drawing> metrics;
-  size_t charts = 0;
+RunCharts ChartsOf(const MetricsTable& table, const StepCurves& steps) {
+  RunCharts charts;
+  if (table.rows.empty()) return charts;
+  charts.loss = LossOf(table, steps.losses);
   for (const std::string& measure : table.Measures()) {
-    if (measure == "loss" || ++charts > kMostCharts) continue;
-    const plot::Drawing one = plot::Draw(Curves(table, measure));
-    metrics = metrics ? plot::Stack(*metrics, one) : one;
+    if (measure != "loss" && charts.metrics.size() < kMostCharts)
+      charts.metrics.push_back(Curves(table, measure));
   }
-  if (metrics) drawings.emplace_back("metrics", std::move(*metrics));
   const std::vector<plot::Point> points =
-      rates.empty() ? Points(table.Column("epoch"), table.Column("lr")) : rates;
-  if (!points.empty()) drawings.emplace_back("learning_rate", plot::Draw(LearningRate(points)));
-  return drawings;
+      steps.rates.empty() ? Points(table.Column("epoch"), table.Column("lr")) : steps.rates;
+  if (!points.empty()) charts.rate = LearningRate(points);
+  return charts;
 }
 
 void SaveRunPlots(const std::string& run_folder) {
-  const auto drawings =
-      DrawRun(ReadMetrics(run_folder + "/metrics.csv"), ReadRates(run_folder + "/events.jsonl"));
-  if (!drawings.empty()) MakeOwnFolder(run_folder + "/plots");
-  for (const auto& [name, drawing] : drawings)
+  const RunCharts charts =
+      ChartsOf(ReadMetrics(run_folder + "/metrics.csv"), ReadSteps(run_folder + "/events.jsonl"));
+  const auto save = [&run_folder](const char* name, const plot::Drawing& drawing) {
     plot::Save(drawing, format("{}/plots/{}", run_folder, name));
+  };
+  if (charts.loss) MakeOwnFolder(run_folder + "/plots");
+  if (charts.loss) save("loss", plot::Draw(*charts.loss));
+  std::optional<plot::Drawing> metrics;
+  for (const plot::Chart& chart : charts.metrics) {
+    const plot::Drawing one = plot::Draw(chart);
+    metrics = metrics ? plot::Stack(*metrics, one) : one;
+  }
+  if (metrics) save("metrics", *metrics);
+  if (charts.rate) save("learning_rate", plot::Draw(*charts.rate));
 }
 
 void PlotListener::OnEpoch(const EpochEvent&) {

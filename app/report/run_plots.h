@@ -3,23 +3,34 @@
 // The plots of a run: plots/loss, plots/metrics and plots/learning_rate, each as SVG and PNG, drawn
 // from metrics.csv and events.jsonl, and therefore including the time before a resume.
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "app/report/metrics_table.h"
-#include "app/report/plot/drawing.h"
+#include "app/report/plot/chart.h"
 #include "mxtrain/train/events.h"
 
 namespace mxtrain::report {
 
-// The learning rate by epoch, several points each, from events.jsonl; a repeated epoch replaces
-// earlier points. Empty if the file is missing or of a version without rates.
-std::vector<plot::Point> ReadRates(const std::string& events_file);
-// By file name; empty without rows. Without `rates`, draws those of metrics.csv, at the ends of
-// epochs.
-std::vector<std::pair<std::string, plot::Drawing>> DrawRun(const MetricsTable& table,
-                                                           const std::vector<plot::Point>& rates);
+// What events.jsonl has of a run between the ends of its epochs, over the epochs done. Of what was
+// repeated after a resume, the last repetition. Empty if the file is missing or of a version
+// without it.
+struct StepCurves {
+  std::vector<plot::Point> rates;  // learning rates, several for each epoch
+  std::vector<plot::Point>
+      losses;  // of training, each since the one before it; at most some hundred
+};
+StepCurves ReadSteps(const std::string& events_file);
+
+// The charts of a run: its loss, each metric, and the learning rate (where there are no rates of
+// steps, at the ends of epochs). Empty without rows.
+struct RunCharts {
+  std::optional<plot::Chart> loss, rate;
+  std::vector<plot::Chart> metrics;
+};
+RunCharts ChartsOf(const MetricsTable& table, const StepCurves& steps);
 // Draws them into RUN/plots. Throws kFileSystem.
 void SaveRunPlots(const std::string& run_folder);
 

@@ -10,32 +10,59 @@
 
 namespace mxtrain::report {
 
+namespace {
+
+constexpr double kTextSize = 12, kTitleSize = 16;
+
+}  // namespace
+
+size_t SheetColumns(size_t images, double cell_width, double cell_height, double most_width) {
+  const auto count = static_cast<double>(images);
+  // Somewhat wider than high, like a screen.
+  const double wanted = std::sqrt(1.5 * count * cell_height / cell_width);
+  const auto most = static_cast<size_t>(std::max(1.0, most_width / cell_width));
+  size_t best = 1, fewest = images;
+  double nearest = HUGE_VAL;
+  for (size_t columns = 1; columns <= std::min(images, most); ++columns) {
+    const double away = std::abs(std::log(static_cast<double>(columns) / wanted));
+    // Further away the sheet would be a strip; the nearest counts always.
+    constexpr double kFar = 0.7;
+    const size_t holes = away > kFar ? images : CeilDivide(images, columns) * columns - images;
+    if (std::pair(holes, away) < std::pair(fewest, nearest))
+      best = columns, fewest = holes, nearest = away;
+  }
+  return best;
+}
+
 plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& images) {
-  constexpr double kMargin = 16, kGap = 12, kLeast = 112, kLine = 14, kTextSize = 11, kTitle = 30;
+  constexpr double kMargin = 16, kGap = 12, kLeast = 112, kMostForText = 180, kLine = 15,
+                   kTitle = 30, kMostWidth = 1150;
   const io::Image& first = images.at(0).image;
   const double enlarged = std::max(1.0, std::ceil(kLeast / std::max(first.width, first.height)));
   const double width = enlarged * first.width, height = enlarged * first.height;
-  const double cell = std::max(width, kLeast);
   size_t lines = 0;
-  for (const SheetImage& p : images) lines = std::max(lines, p.lines.size());
+  double text_width = 0;
+  for (const SheetImage& p : images) {
+    lines = std::max(lines, p.lines.size());
+    for (const std::string& line : p.lines)
+      text_width = std::max(text_width, plot::TextWidth(line, kTextSize));
+  }
+  const double cell = std::max({width, kLeast, std::min(std::ceil(text_width), kMostForText)});
   const double row = height + kLine * static_cast<double>(lines) + kGap;
-  // Somewhat wider than high, like a screen.
-  const double wanted = std::sqrt(1.5 * static_cast<double>(images.size()) * row / (cell + kGap));
-  const size_t columns =
-      std::clamp<size_t>(static_cast<size_t>(std::lround(wanted)), 1, images.size());
+  const size_t columns = SheetColumns(images.size(), cell + kGap, row, kMostWidth);
   const size_t rows = CeilDivide(images.size(), columns);
   const double sheet = static_cast<double>(columns) * (cell + kGap) - kGap;
-  const double page = 2 * kMargin + std::max(sheet, plot::TextWidth(title, 15));
+  const double page = 2 * kMargin + std::max(sheet, plot::TextWidth(title, kTitleSize));
   plot::Drawing drawing(page, 2 * kMargin + kTitle + row * static_cast<double>(rows) - kGap);
-  drawing.AddText({kMargin, kMargin + 14}, title, {.size = 15});
+  drawing.AddText({kMargin, kMargin + 14}, title, {.size = kTitleSize});
   for (size_t i = 0; i < images.size(); ++i) {
     const size_t across = i % columns, down = i / columns;
     const plot::Point at{kMargin + static_cast<double>(across) * (cell + kGap),
                          kMargin + kTitle + static_cast<double>(down) * row};
     drawing.AddImage({at.x + (cell - width) / 2, at.y}, width, height, images[i].image);
     for (size_t k = 0; k < images[i].lines.size(); ++k) {
-      const std::string text = plot::FitText(images[i].lines[k], kTextSize, cell);
-      drawing.AddText({at.x + cell / 2, at.y + height + kLine * static_cast<double>(k + 1) - 1},
+      const std::string text = plot::FitName(images[i].lines[k], kTextSize, cell);
+      drawing.AddText({at.x + cell / 2, at.y + height + kLine * static_cast<double>(k + 1) - 2},
                       text, {.size = kTextSize, .anchor = plot::Anchor::kMiddle});
     }
   }

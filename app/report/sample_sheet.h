@@ -16,7 +16,12 @@ struct SheetImage {
   std::vector<std::string> lines;
 };
 // Draws all given images; use at most a few dozen. All have the same size; small ones are enlarged.
+// Lines that are wider than their image are shortened in the middle.
 plot::Drawing DrawSheet(const std::string& title, const std::vector<SheetImage>& images);
+
+// How many images stand side by side: such that the last line is full or nearly so, in a shape near
+// that of a screen, within `most_width`.
+size_t SheetColumns(size_t images, double cell_width, double cell_height, double most_width);
 
 // Converts a net's input back to images by inverting `normalize` (the last transform).
 class ImageReader {

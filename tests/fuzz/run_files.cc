@@ -41,9 +41,12 @@ void Read(const std::string& run) {
       report::LastValue(summary.metrics, measure);
   });
   MayRefuse([&] {
-    const auto drawings = report::DrawRun(report::ReadMetrics(run + "/metrics.csv"),
-                                          report::ReadRates(run + "/events.jsonl"));
-    for (const auto& [name, drawing] : drawings) plot::ToSvg(drawing);
+    const report::RunCharts charts = report::ChartsOf(report::ReadMetrics(run + "/metrics.csv"),
+                                                      report::ReadSteps(run + "/events.jsonl"));
+    for (const auto& chart : {charts.loss, charts.rate}) {
+      if (chart) plot::ToSvg(plot::Draw(*chart));
+    }
+    for (const plot::Chart& chart : charts.metrics) plot::ToSvg(plot::Draw(chart));
   });
   MayRefuse([&] { report::WriteHtmlReport(run); });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "mxtrain/base/format.h"
 
@@ -38,6 +39,18 @@ std::string TickText(double value, double step) {
   return format("{:.{}f}", value, decimals);
 }
 
+double ByteStep(double bytes, int count) {
+  return std::exp2(std::ceil(std::log2(std::max(bytes / count, 1.0))));
+}
+
+ByteUnit UnitOfBytes(double bytes) {
+  for (const ByteUnit& unit :
+       {ByteUnit{1073741824, "GiB"}, ByteUnit{1048576, "MiB"}, ByteUnit{1024, "KiB"}}) {
+    if (bytes >= 2 * unit.bytes) return unit;
+  }
+  return {1, "bytes"};
+}
+
 Axis::Axis(const AxisSpec& spec, const std::vector<double>& values, int count) : log_(spec.log) {
   double low = HUGE_VAL, high = -HUGE_VAL;
   const auto take = [&](double value) {
@@ -54,14 +67,17 @@ Axis::Axis(const AxisSpec& spec, const std::vector<double>& values, int count) :
     const double around = log_ ? 0.5 : spec.whole ? 1 : std::max(std::abs(low) * 0.1, 1e-3);
     low -= around, high += around;
   }
+  if (spec.whole && !log_) low = std::floor(low + 1e-6), high = std::ceil(high - 1e-6);
   const double margin = spec.whole ? 0 : 0.04 * (high - low);
   low_ = spec.low ? low : low - margin;
   high_ = spec.high ? high : high + margin;
-  if (log_) {
+  if (AddGivenTicks(spec)) return;
+  if (spec.bytes)
+    AddByteTicks(count);
+  else if (log_)
     AddLogTicks(count);
-  } else {
+  else
     AddLinearTicks(count, spec.whole);
-  }
 }
 
 bool Axis::Shows(double value) const {
@@ -70,6 +86,31 @@ bool Axis::Shows(double value) const {
 
 double Axis::Place(double value) const {
   return ((log_ ? std::log10(value) : value) - low_) / (high_ - low_);
+}
+
+// False if there are none, or two of them are so near that their texts would touch.
+bool Axis::AddGivenTicks(const AxisSpec& spec) {
+  constexpr double kLeastApart = 0.05;
+  const std::set<double> values(spec.ticks.begin(), spec.ticks.end());
+  const ByteUnit unit = UnitOfBytes(values.empty() ? 0 : *values.rbegin());
+  for (const double value : values) {
+    if (!Shows(value)) continue;
+    if (!ticks_.empty() && Place(value) - Place(ticks_.back().value) < kLeastApart) {
+      ticks_.clear();
+      return false;
+    }
+    ticks_.push_back({value, spec.bytes ? format("{:.6g} {}", value / unit.bytes, unit.name)
+                                        : format("{:.6g}", value)});
+  }
+  return !ticks_.empty();
+}
+
+void Axis::AddByteTicks(int count) {
+  const double most = std::max(std::abs(low_), std::abs(high_));
+  const ByteUnit unit = UnitOfBytes(most);
+  const double step = ByteStep(high_ - low_, count);
+  for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step && HasRoom(); ++k)
+    ticks_.push_back({k * step, format("{:g} {}", k * step / unit.bytes, unit.name)});
 }
 
 void Axis::AddLinearTicks(int count, bool whole) {

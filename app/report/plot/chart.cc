@@ -50,7 +50,7 @@ class Frame {
     double x = left_;
     top_ += 2;
     for (const LegendItem& item : items) {
-      const std::string name = FitText(item.name, kTextSize, right_ - left_ - kSample - kGap);
+      const std::string name = FitName(item.name, kTextSize, right_ - left_ - kSample - kGap);
       const double width = kSample + kGap + TextWidth(name, kTextSize);
       if (x > left_ && x + width > right_) x = left_, top_ += kLineHeight;
       switch (item.kind) {
@@ -85,6 +85,7 @@ class Frame {
   void ReserveBottom(const std::string& label) {
     bottom_ -= 18 + kTickLength + (label.empty() ? 0 : kLineHeight);
   }
+  void ReserveTop() { top_ += kLineHeight; }  // for a line of text
   void ReserveRight(double width) { right_ -= width; }
 
   double X(const Axis& axis, double value) const {
@@ -104,7 +105,7 @@ class Frame {
     }
     if (!label.empty()) {
       drawing_.AddText({(left_ + right_) / 2, bottom_ + kTickLength + 13 + kLineHeight}, label,
-                       {.size = 13, .anchor = Anchor::kMiddle});
+                       {.size = kTextSize, .anchor = Anchor::kMiddle});
     }
   }
   void AddYAxis(const Axis& axis, const std::string& label) {
@@ -119,8 +120,9 @@ class Frame {
     }
     if (!label.empty()) {
       const double x = left_ - kTickLength - 4 - widest - 10;
-      drawing_.AddText({x, (top_ + bottom_) / 2}, label,
-                       {.size = 13, .anchor = Anchor::kMiddle, .upwards = true});
+      drawing_.AddText({x, (top_ + bottom_) / 2},
+                       FitText(label, kTextSize, bottom_ - top_ + kLineHeight),
+                       {.size = kTextSize, .anchor = Anchor::kMiddle, .upwards = true});
     }
   }
   // The two axis lines.
@@ -186,15 +188,15 @@ void DrawSeries(Frame& frame, const Axis& x, const Axis& y, const Chart::Series&
   }
 }
 
-// Next to its line, on the side with more room.
+// Its text is above the data, which it would hide.
 void DrawMark(Frame& frame, const Axis& x, const Chart::Mark& mark) {
   if (!x.Shows(mark.x)) return;
-  const double at = frame.X(x, mark.x);
-  const bool right = at < (frame.left() + frame.right()) / 2;
-  frame.drawing().AddLine({{at, frame.top() - 2}, {at, frame.bottom()}}, {kGray, 1, {3, 3}});
+  const double at = frame.X(x, mark.x), half = TextWidth(mark.text, kTextSize) / 2;
+  frame.drawing().AddLine({{at, frame.top() - 4}, {at, frame.bottom()}}, {kGray, 1, {3, 3}});
   frame.drawing().AddText(
-      {at + (right ? 5 : -5), frame.top() + 8}, mark.text,
-      {.size = 11, .anchor = right ? Anchor::kStart : Anchor::kEnd, .colour = kGray});
+      {std::clamp(at, std::min(frame.left() + half, frame.right() - half), frame.right() - half),
+       frame.top() - 8},
+      mark.text, {.size = kTextSize, .anchor = Anchor::kMiddle, .colour = kGray});
 }
 
 }  // namespace
@@ -217,6 +219,7 @@ Drawing Draw(const Chart& chart, double width, double height) {
   Frame frame(width, height);
   frame.AddTitle(chart.title, chart.subtitle);
   frame.AddLegend(legend);
+  if (!chart.marks.empty()) frame.ReserveTop();
   frame.ReserveLeft(WidestTick(y), chart.y.label);
   frame.ReserveBottom(chart.x.label);
   frame.ReserveRight(
@@ -251,7 +254,7 @@ Drawing Draw(const BarChart& chart, double width) {
   for (size_t k = 0; k < chart.names.size(); ++k) {
     const double top = frame.top() + kGap + group * static_cast<double>(k);
     frame.drawing().AddText({frame.left() - kTickLength - 4, top + (group - kGap) / 2 + 4.3},
-                            FitText(chart.names[k], kTextSize, kMostName),
+                            FitName(chart.names[k], kTextSize, kMostName),
                             {.size = kTextSize, .anchor = Anchor::kEnd});
     for (size_t i = 0; i < chart.series.size(); ++i) {
       const double value = chart.series[i].values[k];
@@ -317,19 +320,23 @@ void DrawScale(Drawing& drawing, Point at, double height, const std::string& lab
   drawing.AddFrame(at, kWidth, height, {kBlack, 1});
   for (int i = 0; i <= 4; ++i) {
     drawing.AddText({at.x + kWidth + 5, at.y + height * (1 - i / 4.0) + 4}, format("{:g}", i / 4.0),
-                    {.size = 11});
+                    {.size = kTextSize});
   }
-  drawing.AddText({at.x + kWidth + 50, at.y + height / 2}, label,
+  drawing.AddText({at.x + kWidth + 48, at.y + height / 2}, label,
                   {.size = kTextSize, .anchor = Anchor::kMiddle, .upwards = true});
 }
 
 }  // namespace
 
 Drawing Draw(const HeatMap& map) {
-  constexpr double kWanted = 560, kMostCell = 56, kLeastForNames = 9, kMostShapes = 60,
-                   kMostName = 150, kScale = 100;
+  constexpr double kFewSide = 400, kSide = 560, kMostCell = 56, kLeastForNames = 9,
+                   kMostShapes = 60, kMostName = 100, kScale = 84;
   const double count = static_cast<double>(map.shades.size());
-  const double cell = std::min(kMostCell, std::max(kWanted / count, 0.5)), side = cell * count;
+  constexpr double kFew = 12;  // classes, whose matrix stands beside other figures in reports
+  const double beside =
+      kMargin + kLineHeight + std::min(WidestOf(map.names), kMostName) + 8 + kScale;
+  const double wanted = count <= kFew ? std::min(kFewSide, kSide - std::ceil(beside)) : kSide;
+  const double cell = std::min(kMostCell, std::max(wanted / count, 0.5)), side = cell * count;
   const bool names = cell >= kLeastForNames;
   const double name_size = std::min(kTextSize, cell * 0.9),
                names_width = names ? std::min(WidestOf(map.names), kMostName) + 8 : 0;
@@ -351,15 +358,15 @@ Drawing Draw(const HeatMap& map) {
   drawing.AddFrame(corner, side, side, {kBlack, 1});
   for (size_t k = 0; names && k < map.names.size(); ++k) {
     const double middle = cell * (static_cast<double>(k) + 0.5) + name_size * 0.36;
-    const std::string name = FitText(map.names[k], name_size, kMostName);
+    const std::string name = FitName(map.names[k], name_size, kMostName);
     drawing.AddText({left - 6, top + middle}, name, {.size = name_size, .anchor = Anchor::kEnd});
     drawing.AddText({left + middle, top + side + 6}, name,
                     {.size = name_size, .anchor = Anchor::kEnd, .upwards = true});
   }
   drawing.AddText({kMargin + 10, top + side / 2}, map.row_label,
-                  {.anchor = Anchor::kMiddle, .upwards = true});
+                  {.size = kTextSize, .anchor = Anchor::kMiddle, .upwards = true});
   drawing.AddText({left + side / 2, top + side + names_width + 16}, map.column_label,
-                  {.anchor = Anchor::kMiddle});
+                  {.size = kTextSize, .anchor = Anchor::kMiddle});
   DrawScale(drawing, {left + side + 18, top}, side, map.value_label);
   return std::move(drawing);
 }

@@ -39,7 +39,7 @@ struct Stroke {
 
 enum class Anchor { kStart, kMiddle, kEnd };
 struct TextStyle {
-  double size = 13;
+  double size = 12;
   Anchor anchor = Anchor::kStart;  // which part of the text is at its position
   Colour colour = kBlack;
   bool upwards = false;  // rotated by 90 degrees, reads bottom to top
@@ -107,6 +107,8 @@ std::string ToSvg(const Drawing& drawing);
 bool IsDrawing(std::string_view svg);
 // RGB pixels, `scale` per unit.
 io::Image ToImage(const Drawing& drawing, double scale = 2);
+// Draws over an RGB image, one pixel per unit.
+void DrawOnto(const Drawing& drawing, io::Image* image);
 // Writes PATH.svg and PATH.png. Throws kFileSystem.
 void Save(const Drawing& drawing, const std::string& path);
 // Writes only the format of the path's extension: .svg, .png. Throws kUsage for others.

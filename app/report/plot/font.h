@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The font of figures: DejaVu Sans (Debian's fonts-dejavu-core), embedded in the program. Latin,
-// Greek, Cyrillic and more; missing characters are drawn as an empty box. Thread-safe.
+// Lines of text in figures, laid out from the left with the fonts of face.h. Thread-safe.
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +18,7 @@ std::vector<std::vector<Point>> TextOutline(std::string_view text, double size);
 
 // The text, truncated with an ellipsis if it is wider than `width`.
 std::string FitText(const std::string& text, double size, double width);
+// The same for names, whose ends tell them apart: the ellipsis is in the middle.
+std::string FitName(const std::string& name, double size, double width);
 
 }  // namespace mxtrain::plot

@@ -99,13 +99,20 @@ class Raster {
     image_.Resize(static_cast<int>(std::ceil(drawing.height() * scale)),
                   static_cast<int>(std::ceil(drawing.width() * scale)), 3);
     std::fill(image_.pixels.begin(), image_.pixels.end(), uint8_t{255});
-    for (const Drawing::Shape& shape : drawing.shapes()) {
-      std::visit([this](const auto& s) { Draw(s); }, shape);
-    }
+    DrawAll(drawing);
+  }
+  // Over what is there, one pixel per unit.
+  Raster(const Drawing& drawing, io::Image image) : scale_(1), image_(std::move(image)) {
+    DrawAll(drawing);
   }
   io::Image Take() { return std::move(image_); }
 
  private:
+  void DrawAll(const Drawing& drawing) {
+    for (const Drawing::Shape& shape : drawing.shapes()) {
+      std::visit([this](const auto& s) { Draw(s); }, shape);
+    }
+  }
   Point At(Point p) const { return {p.x * scale_, p.y * scale_}; }
 
   void Fill(const std::vector<Contour>& contours, Colour colour, double opacity) {
@@ -225,6 +232,10 @@ class Raster {
 
 io::Image ToImage(const Drawing& drawing, double scale) {
   return Raster(drawing, scale).Take();
+}
+
+void DrawOnto(const Drawing& drawing, io::Image* image) {
+  *image = Raster(drawing, std::move(*image)).Take();
 }
 
 }  // namespace mxtrain::plot

@@ -87,7 +87,8 @@ std::string ToSvg(const Drawing& drawing) {
   std::string svg = format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
       "height=\"{1}\" "
-      "font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<rect width=\"100%\" height=\"100%\" "
+      "font-family=\"DejaVu Sans, Verdana, Noto Sans, sans-serif\">\n<rect width=\"100%\" "
+      "height=\"100%\" "
       "fill=\"white\"/>\n",
       Number(drawing.width()), Number(drawing.height()));
   for (const Drawing::Shape& shape : drawing.shapes()) {

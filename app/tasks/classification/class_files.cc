@@ -144,7 +144,7 @@ plot::Drawing DrawClasses(const ClassReport& report) {
     chart.series[1].values.push_back(row.recall);
     chart.series[2].values.push_back(row.f1);
   }
-  return plot::Draw(chart);
+  return plot::Draw(chart, 560);
 }
 
 plot::Drawing DrawReliability(const ClassReport& report) {
@@ -185,7 +185,7 @@ plot::Drawing DrawReliability(const ClassReport& report) {
   chart.series.insert(chart.series.end(), {ideal, confidence});
   plot::Chart histogram;
   histogram.x = chart.x;
-  histogram.y = {.label = "fraction of the examples", .low = 0};
+  histogram.y = {.label = "share of examples", .low = 0, .high = 1};
   histogram.series = {share};
   return plot::Stack(plot::Draw(chart, 560, 520), plot::Draw(histogram, 560, 210));
 }

@@ -293,7 +293,7 @@ void BoxReport::WriteFiles(const std::string& folder) const {
   }
   WriteFileAtomically(folder + "/confusion.csv", confusion);
   WriteFileAtomically(folder + "/curves.csv", curves);
-  if (!chart.series.empty()) plot::Save(plot::Draw(chart, 640, 520), folder + "/curves");
+  if (!chart.series.empty()) plot::Save(plot::Draw(chart, 560, 480), folder + "/curves");
   std::vector<report::SheetImage> sheet;
   for (const auto& [f1, bad] : worst_) {
     if (bad.shown.pixels.empty()) break;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "app/report/annotation.h"
 #include "app/tasks/class_colours.h"
 #include "mxtrain/base/format.h"
-#include "mxtrain/io/draw_label.h"
 
 namespace mxtrain::tasks {
 namespace {
@@ -60,17 +60,21 @@ std::vector<TrueBox> ObjectsOf(std::span<const float> rows, size_t columns) {
 }
 
 void DrawFound(std::span<const FoundBox> boxes, const ClassNames& names, io::Image* image) {
-  for (auto box = boxes.rbegin(); box != boxes.rend(); ++box)  // the best on top
-    io::DrawBox(box->left, box->top, box->right, box->bottom, ColourOfBox(box->label),
-                format("{} {:.2f}", names[box->label], box->score), image);
+  std::vector<report::LabelledBox> drawn;  // the best on top
+  for (const FoundBox& box : boxes)
+    drawn.push_back({box.left, box.top, box.right, box.bottom, ColourOfBox(box.label),
+                     format("{} {:.2f}", names[box.label], box.score)});
+  report::DrawBoxes(drawn, image);
 }
 
 void DrawObjects(std::span<const TrueBox> objects, const ClassNames& names, io::Image* image) {
+  std::vector<report::LabelledBox> drawn;
   for (const TrueBox& object : objects) {
     const char* const use = object.crowd ? " (crowd)" : object.difficult ? " (ignored)" : "";
-    io::DrawBox(object.left, object.top, object.right, object.bottom, ColourOfBox(object.label),
-                names[object.label] + use, image);
+    drawn.push_back({object.left, object.top, object.right, object.bottom,
+                     ColourOfBox(object.label), names[object.label] + use});
   }
+  report::DrawBoxes(drawn, image);
 }
 
 }  // namespace mxtrain::tasks

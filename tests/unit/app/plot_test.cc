@@ -10,6 +10,7 @@
 #include "app/report/plot/chart.h"
 #include "app/report/plot/drawing.h"
 #include "app/report/plot/font.h"
+#include "app/report/plot/free_place.h"
 #include "mxtrain/base/format.h"
 
 namespace mxtrain::plot {
@@ -99,6 +100,84 @@ TEST_CASE("values near the limits of double are not shown, and give no coordinat
   Chart chart;
   chart.series.push_back({.name = "loss", .points = {{1, most}, {2, -most}, {3, 1}, {4, 2}}});
   CHECK(ToSvg(Draw(chart)).find("nan") == std::string::npos);
+}
+
+TEST_CASE("ticks are at given values, epochs end at whole ones, bytes have one unit") {
+  const auto texts = [](const Axis& axis) {
+    std::vector<std::string> all;
+    for (const Axis::Tick& tick : axis.ticks()) all.push_back(tick.text);
+    return all;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(texts(Axis({.ticks = {64, 32, 32}}, {32, 64}, 8)) == Texts{"32", "64"});
+  CHECK(texts(Axis({.log = true, .ticks = {0.001, 0.03, 1}}, {0.001, 1}, 8)) ==
+        Texts{"0.001", "0.03", "1"});
+  // Too near each other for their texts: as without them.
+  CHECK(texts(Axis({.ticks = {1, 1.01, 2}}, {1, 2}, 8)) == texts(Axis({}, {1, 2}, 8)));
+  CHECK(texts(Axis({.whole = true}, {0, 0.98}, 9)) == Texts{"0", "1"});
+  CHECK(texts(Axis({.bytes = true, .low = 0}, {3 * 1048576.0}, 4)).front() == "0 MiB");
+  CHECK(texts(Axis({.bytes = true, .low = 0, .high = 4096}, {}, 4)) ==
+        Texts{"0 KiB", "1 KiB", "2 KiB", "3 KiB", "4 KiB"});
+  CHECK(texts(Axis({.bytes = true, .ticks = {536870912, 2147483648}}, {536870912, 2147483648},
+                   4)) == Texts{"0.5 GiB", "2 GiB"});
+}
+
+TEST_CASE("a constant is drawn flat in the middle of its axis") {
+  for (const double value : {0.02, 0.0, -3.0, 1e-7}) {
+    const Axis axis({}, {value, value, value}, 6);
+    CHECK(axis.Place(value) == doctest::Approx(0.5));
+    CHECK(axis.ticks().size() >= 2);
+  }
+}
+
+TEST_CASE("no curve crosses the text of a mark") {
+  Chart chart{.title = "loss", .subtitle = "", .x = {}, .y = {}, .series = {}, .marks = {}};
+  chart.series = {{.name = "a", .points = {{0, 0}, {1, 5}, {2, 5}}}};
+  for (const double x : {0.0, 0.7, 2.0}) {
+    chart.marks = {{x, "a long text of the mark"}};
+    const Drawing drawing = Draw(chart);
+    double highest = drawing.height(), text = 0, left = 0, right = 0;
+    for (const Drawing::Shape& shape : drawing.shapes()) {
+      if (const auto* line = std::get_if<Drawing::Line>(&shape);
+          line && line->stroke.width == 2 && line->points.size() == 3) {
+        for (const Point& p : line->points) highest = std::min(highest, p.y);
+      }
+      if (const auto* t = std::get_if<Drawing::Text>(&shape); t && t->text == chart.marks[0].text) {
+        text = t->at.y;
+        const double half = TextWidth(t->text, t->style.size) / 2;
+        left = t->at.x - half, right = t->at.x + half;
+      }
+    }
+    CHECK(text + 3 < highest);  // with what is below the baseline
+    CHECK(left >= 0);
+    CHECK(right <= drawing.width());
+  }
+}
+
+TEST_CASE("a name stands where nothing crosses it, as near the middle as it can") {
+  CHECK(FreePlace(0, 100, 20, {}) == 50);
+  CHECK(FreePlace(0, 100, 20, {{45, 47}}) == doctest::Approx(57));
+  CHECK(FreePlace(0, 100, 20, {{55, 57}, {10, 12}}) == doctest::Approx(45));
+  CHECK(FreePlace(0, 100, 20, {{-10, 85}}) == std::nullopt);
+  CHECK(FreePlace(0, 100, 20, {{-10, 80}, {30, 40}}) == doctest::Approx(90));
+  CHECK(FreePlace(0, 10, 20, {}) == std::nullopt);
+}
+
+TEST_CASE("names are shortened in the middle, to the width that there is") {
+  const std::string name = "abcdefghijklmnopqrstuvwxyz_0017.jpg";
+  CHECK(FitName(name, 12, 1000) == name);
+  for (const double width : {40.0, 80.0, 120.0}) {
+    const std::string shorter = FitName(name, 12, width);
+    CHECK(TextWidth(shorter, 12) <= width);
+    CHECK(TextWidth(shorter, 12) > width - 25);
+    const size_t at = shorter.find("\u2026");
+    REQUIRE(at != std::string::npos);
+    CHECK(name.starts_with(shorter.substr(0, at)));
+    CHECK(name.ends_with(shorter.substr(at + 3)));
+  }
+  CHECK(FitName(name, 12, 1) == "\u2026");
+  CHECK(FitName("", 12, -1).empty());
+  CHECK(FitName("帽子帽子帽子帽子", 12, 40).find("\u2026") != std::string::npos);
 }
 
 TEST_CASE("the raster covers the same fraction of each pixel as the polygon") {

@@ -53,3 +53,29 @@ TEST_CASE("the sheet of the first batch is the same where images travel as pixel
   };
   CHECK(save("numbers", false) == save("pixels", true));
 }
+
+TEST_CASE("the lines of a sheet are full where a shape near that of a screen allows it") {
+  using report::SheetColumns;
+  for (const size_t images : {4, 6, 8, 9, 10, 12, 15, 16, 20, 24, 25, 28, 30, 32, 36}) {
+    CAPTURE(images);
+    CHECK(images % SheetColumns(images, 124, 150, 1150) == 0);
+  }
+  CHECK(SheetColumns(20, 124, 150, 1150) == 5);
+  CHECK(SheetColumns(32, 124, 150, 1150) == 8);
+  // At most one line has holes, and none is empty.
+  for (size_t images = 1; images < 60; ++images) {
+    const size_t columns = SheetColumns(images, 124, 150, 1150);
+    REQUIRE(columns >= 1);
+    CHECK(columns <= std::min<size_t>(images, 9));
+  }
+  CHECK(SheetColumns(7, 2000, 100, 1150) == 1);
+}
+
+TEST_CASE("the end of a long name is seen below its image") {
+  report::SheetImage one;
+  one.image.Resize(4, 4, 3);
+  one.lines = {std::string(100, 'x') + "_17.jpg"};
+  const std::string svg = plot::ToSvg(report::DrawSheet("title", {one, one}));
+  CHECK(svg.find("xxx\u2026xxx") != std::string::npos);
+  CHECK(svg.find("_17.jpg</text>") != std::string::npos);
+}

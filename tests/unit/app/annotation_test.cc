@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/report/annotation.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
+
+namespace mxtrain::report {
+namespace {
+
+io::Image Black(int height, int width, int channels = 1) {
+  io::Image image;
+  image.Resize(height, width, channels);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{0});
+  return image;
+}
+
+int CountOf(const io::Image& image, const io::Rgb& colour) {
+  int count = 0;
+  for (size_t i = 0; i < image.pixels.size(); i += 3)
+    count +=
+        std::equal(colour.begin(), colour.end(), image.pixels.begin() + static_cast<int64_t>(i));
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a label enlarges small images for legibility, and flat ones no further than an edge of 4096") {
+  const struct {
+    int height, width, labelled_height, labelled_width;
+  } cases[] = {{200, 300, 200, 300}, {10, 20, 130, 260},   {10, 1000, 40, 4000},
+               {1, 20000, 1, 20000}, {20000, 1, 20000, 1}, {1, 1, 128, 128}};
+  for (const auto& c : cases) {
+    CAPTURE(c.height);
+    CAPTURE(c.width);
+    io::Image image = Black(c.height, c.width);
+    DrawLabel("cat 0.93", &image);
+    CHECK(image.height == c.labelled_height);
+    CHECK(image.width == c.labelled_width);
+    CHECK(image.channels == 3);
+    CHECK(*std::max_element(image.pixels.begin(), image.pixels.end()) > 0);
+  }
+  io::Image none;
+  CHECK_THROWS_WITH_AS(DrawLabel("cat", &none), doctest::Contains("empty image"), Error);
+}
+
+TEST_CASE("labels have letters beyond ASCII, and long ones stay legible") {
+  const auto labelled = [](const std::string& text) {
+    io::Image image = Black(200, 300, 3);
+    DrawLabel(text, &image);
+    return image.pixels;
+  };
+  CHECK(labelled("żółw") != labelled("????"));
+  CHECK(labelled("żółw") != labelled("zolw"));
+  CHECK(labelled("قبعة") != labelled("????"));
+  // Shortened, so that its end differs no more than its beginning.
+  CHECK(labelled(std::string(200, 'x') + "a") != labelled(std::string(200, 'x') + "b"));
+}
+
+TEST_CASE("boxes of small images are drawn on the enlarged one, with lines of whole pixels") {
+  io::Image image = Black(64, 64, 3);
+  const io::Rgb red{255, 0, 0};
+  DrawBoxes({{8, 8, 40, 32, red, ""}}, &image);
+  CHECK(image.height == 128);
+  // 64 by 48 pixels, one pixel wide.
+  CHECK(CountOf(image, red) == 2 * 64 + 2 * 46);
+  for (const int x : {16, 79}) CHECK(image.row(40)[3 * x] == 255);
+  for (const int x : {15, 17, 78, 80}) CHECK(image.row(40)[3 * x] == 0);
+}
+
+TEST_CASE("texts of boxes hide no other text") {
+  const io::Rgb red{255, 0, 0}, blue{0, 0, 255};
+  const auto drawn = [&](const std::string& second, double top) {
+    io::Image image = Black(200, 200, 3);
+    DrawBoxes({{20, 60, 120, 160, red, "first"}, {20, top, 120, top + 100, blue, second}}, &image);
+    return image;
+  };
+  // The band of the first is whole, beside or with the other's.
+  const int alone = CountOf(drawn("", 61), red);
+  CHECK(CountOf(drawn("second", 61), red) == alone);
+  CHECK(CountOf(drawn("second", 61), blue) > CountOf(drawn("", 61), blue));
+  // Many at one place: those without a place have no text.
+  std::vector<LabelledBox> many(50, {20, 60, 120, 160, red, "same"});
+  io::Image image = Black(200, 200, 3), four = Black(200, 200, 3);
+  DrawBoxes(many, &image);
+  many.resize(4);
+  DrawBoxes(many, &four);
+  CHECK(image.pixels == four.pixels);
+}
+
+}  // namespace mxtrain::report
