@@ -75,15 +75,20 @@ onnx::PixelStep StepOf(const io::TransformSpec& spec) {
   }
   step.kind = size.ndim() == 1 ? onnx::PixelStep::kResizeShorter : onnx::PixelStep::kResize;
   step.antialias = params.Get<bool>("antialias");
-  step.cubic = params.Is("interpolation", "bicubic") || params.Is("interpolation", "cubic");
-  const bool linear = params.Is("interpolation", "bilinear") ||
-                      (params.Is("interpolation", "auto") && step.antialias);
-  if (params.Is("interpolation", "auto") && !linear)
-    params.Refuse(
-        "interpolation auto chooses by the size of the image (area or bilinear); train with "
-        "interpolation: bilinear and antialias: true");
-  if (!linear && !step.cubic)
+  static constexpr std::pair<const char*, onnx::PixelStep::Method> kMethods[] = {
+      {"bilinear", onnx::PixelStep::kLinear},
+      {"bicubic", onnx::PixelStep::kCubic},
+      {"cubic", onnx::PixelStep::kCubic},
+      {"area", onnx::PixelStep::kArea},
+      {"auto", onnx::PixelStep::kAuto}};
+  const auto method = std::ranges::find_if(
+      kMethods, [&params](const auto& each) { return params.Is("interpolation", each.first); });
+  if (method == std::end(kMethods))
     params.Refuse(format("interpolation {} has no equivalent", params.Text("interpolation")));
+  // auto with antialias is bilinear.
+  step.method = method->second == onnx::PixelStep::kAuto && step.antialias
+                    ? onnx::PixelStep::kLinear
+                    : method->second;
   return step;
 }
 

@@ -37,7 +37,7 @@ def size_of(value):
 
 
 def chain_of(pipeline):
-    """The transforms of a model as functions of a Pillow image, and the normalization."""
+    """The transforms of a model as functions of a Pillow image, and the normalization; None where Pillow has no equivalent."""
     steps, mean, std = [], 0, 1
     for transform in json.loads(pipeline)["transforms"]:
         params = dict(transform["params"])
@@ -47,6 +47,8 @@ def chain_of(pipeline):
             steps.append(crop_fraction(float(params["fraction"]))[1] if "fraction" in params else center_crop(size_of(params["size"]))[1])
         elif transform["name"] == "resize" and params.get("antialias") == "True":
             steps.append(resize(size_of(params["size"]), params.get("interpolation", "bilinear"))[1])
+        elif transform["name"] == "resize":
+            return None  # area, or auto
         else:
             sys.exit(f"{transform['name']} {params}: this script knows normalize, center_crop, and resize with antialias")
     return steps, numpy.array(mean, numpy.float32), numpy.array(std, numpy.float32)
@@ -80,6 +82,9 @@ def main():
             metadata = session.get_modelmeta().custom_metadata_map
             classes = json.loads(metadata["classes"])
             chain = chain_of(metadata["pipeline"])
+            if chain is None and not flags:
+                print("Pillow does not resize as this run does: only --with-preprocessing is compared")
+                continue
             theirs = []
             for file in files:
                 image = ImageOps.exif_transpose(Image.open(file)).convert("RGB")

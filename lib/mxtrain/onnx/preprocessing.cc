@@ -101,17 +101,75 @@ class Chain {
     square_ = height == width;
   }
 
+  std::string Double(double value) {
+    Tensor tensor{ElementType::kDouble, {1}, std::string(sizeof value, '\0')};
+    std::copy_n(reinterpret_cast<const char*>(&value), sizeof value, tensor.bytes.begin());
+    return Array(std::move(tensor));
+  }
+  std::string CastTo(ElementType type, const std::string& value) {
+    return Node("Cast", {value}, {{"to", static_cast<int64_t>(type)}});
+  }
+  // 0, 1, ... below `count`, in an array of these dimensions.
+  std::string Indices(const std::string& count, const std::vector<int64_t>& dims) {
+    const auto scalar = [this](const std::string& one) {
+      return Node("Squeeze", {one, Ints({0})});
+    };
+    const std::string range = Node("Range", {scalar(Ints({0})), scalar(count), scalar(Ints({1}))});
+    return Node("Reshape", {CastTo(ElementType::kDouble, range), Ints(dims)});
+  }
+
+  // The weights [to, from] by which an edge of `from` pixels becomes one of `to`: by area where
+  // `by_area` and the edge is reduced, else linear. In double precision, as positions are.
+  std::string WeightsOf(const std::string& from, const std::string& to,
+                        const std::string& by_area) {
+    const std::string from_double = CastTo(ElementType::kDouble, from), one = Double(1),
+                      zero = Double(0);
+    const std::string step = Over(from_double, CastTo(ElementType::kDouble, to));
+    const std::string low = Times(Indices(to, {-1, 1}), step), high = Node("Add", {low, step}),
+                      pixel = Indices(from, {1, -1}), end = Node("Add", {pixel, one});
+    const std::string covered = Minus(Node("Min", {high, end}), Node("Max", {low, pixel}));
+    const std::string area = Over(Node("Max", {covered, zero}), step);
+    const std::string middle = Minus(Node("Add", {low, Times(step, Double(0.5))}), Double(0.5));
+    const std::string inside = Node("Min", {Node("Max", {middle, zero}), Minus(from_double, one)});
+    const std::string linear = Node("Max", {Minus(one, Node("Abs", {Minus(inside, pixel)})), zero});
+    const std::string use = Node("And", {by_area, Node("Greater", {step, one})});
+    return CastTo(ElementType::kFloat, Node("Where", {use, area, linear}));
+  }
+
+  void ResizeByArea(const PixelStep& step, const std::string& sizes) {
+    const std::string height = Edge(2), width = Edge(3);
+    const auto part = [&](int64_t i) {
+      return Node("Slice", {sizes, Ints({i}), Ints({i + 1}), Ints({0})});
+    };
+    const std::string to_height = part(0), to_width = part(1);
+    const auto halved = [&](const std::string& to, const std::string& from) {
+      return Node("LessOrEqual", {Times(to, Ints({2})), from});
+    };
+    const std::string always = Node("Greater", {height, Ints({0})});
+    const std::string by_area =
+        step.method == PixelStep::kArea
+            ? always
+            : Node("Or", {halved(to_height, height), halved(to_width, width)});
+    const std::string rows = Node("MatMul", {WeightsOf(height, to_height, by_area), value_});
+    const std::string columns = Node("Transpose", {WeightsOf(width, to_width, by_area)},
+                                     {{"perm", std::vector<int64_t>{1, 0}}});
+    Round(Node("MatMul", {rows, columns}));
+  }
+
   // `sizes`: height and width.
   void Resize(const PixelStep& step, const std::string& sizes) {
+    if (step.method == PixelStep::kArea || step.method == PixelStep::kAuto)
+      return ResizeByArea(step, sizes);
+    const bool cubic = step.method == PixelStep::kCubic;
     const std::string first =
         Node("Slice", {Node("Shape", {value_}), Ints({0}), Ints({2}), Ints({0})});
-    Attributes attributes{{"mode", std::string(step.cubic ? "cubic" : "linear")},
+    Attributes attributes{{"mode", std::string(cubic ? "cubic" : "linear")},
                           {"coordinate_transformation_mode", std::string("half_pixel")}};
     if (step.antialias) {
       model_.opset = std::max(model_.opset, kAntialiasOpset);
       attributes["antialias"] = int64_t{1};
     }
-    if (step.cubic) {
+    if (cubic) {
       // Pillow's and torchvision's kernel if antialiased, else OpenCV's.
       attributes["cubic_coeff_a"] = step.antialias ? -0.5f : -0.75f;
       attributes["exclude_outside"] = int64_t{step.antialias};
@@ -127,7 +185,9 @@ class Chain {
   // To the joined sizes of all axes.
   void ResizeTo(const std::vector<std::string>& sizes, const Attributes& attributes) {
     const std::string whole = Node("Concat", sizes, {{"axis", int64_t{0}}});
-    const std::string resized = Node("Resize", {value_, "", "", whole}, attributes);
+    Round(Node("Resize", {value_, "", "", whole}, attributes));
+  }
+  void Round(const std::string& resized) {
     const std::string bounded = Node("Clip", {resized, Number(0), Number(255)});
     value_ = Node("Floor", {Node("Add", {bounded, Number(0.5f)})});
   }
@@ -174,14 +234,9 @@ class Chain {
 
   void CenterFraction(const PixelStep& step) {
     const std::string height = Edge(2), width = Edge(3), shorter = Node("Min", {height, width});
-    const auto to = [](ElementType type) { return Attributes{{"to", static_cast<int64_t>(type)}}; };
-    Tensor fraction{ElementType::kDouble, {1}, std::string(sizeof(double), '\0')};
-    std::copy_n(reinterpret_cast<const char*>(&step.fraction), sizeof(double),
-                fraction.bytes.begin());
-    const std::string exact =
-        Times(Node("Cast", {shorter}, to(ElementType::kDouble)), Array(std::move(fraction)));
+    const std::string exact = Times(CastTo(ElementType::kDouble, shorter), Double(step.fraction));
     const std::string edge =
-        Node("Max", {Node("Cast", {Node("Floor", {exact})}, to(ElementType::kInt64)), Ints({1})});
+        Node("Max", {CastTo(ElementType::kInt64, Node("Floor", {exact})), Ints({1})});
     Crop({Half(Minus(height, edge)), Half(Minus(width, edge))}, {edge, edge});
     height_ = width_ = -1;
     shorter_ = 1;

@@ -18,7 +18,11 @@ struct PixelStep {
   Kind kind = kResize;
   int64_t height = 0, width = 0;
   double fraction = 0;
-  bool cubic = false, antialias = false;  // of the resizing
+  // Of the resizing. kArea takes the mean of what a pixel covers, or is kLinear along an edge that
+  // is not reduced; kAuto is kArea if an edge is at least halved, else kLinear.
+  enum Method { kLinear, kCubic, kArea, kAuto };
+  Method method = kLinear;
+  bool antialias = false;  // of kLinear and kCubic
 };
 
 struct Preprocessing {
@@ -28,10 +32,11 @@ struct Preprocessing {
 
 // Puts the steps before the model's only input, [N, C, H, W] of float32, which then is uint8
 // [N, height, width, C]: pixels as decoders give them, RGB. With steps, images are of any size, of
-// one size in a batch. Resized pixels are rounded to whole numbers, as the pipeline does; they may
-// differ by one from those of another implementation. Antialiasing raises the model's opset to 18.
-// Throws kConfig if the steps do not give images of H x W, whatever their size was, or the model
-// has several inputs or others than images.
+// one size in a batch. kArea and kAuto, which ONNX lacks, are products with matrices of weights
+// that the file computes from the size of the images. Resized pixels are rounded to whole numbers,
+// as the pipeline does; they may differ by one from those of another implementation. Antialiasing
+// raises the model's opset to 18. Throws kConfig if the steps do not give images of H x W, whatever
+// their size was, or the model has several inputs or others than images.
 MXTRAIN_API void AddPreprocessing(const Preprocessing& preprocessing, Model* model);
 
 }  // namespace mxtrain::onnx

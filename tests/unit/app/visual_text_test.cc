@@ -6,7 +6,7 @@
 namespace mxtrain::plot {
 
 TEST_CASE("text from the right is turned and joined as python-bidi and arabic-reshaper do it") {
-  // Made by their versions 0.6.6 and 3.0.0 for lines from the left.
+  // Made by their versions 0.6.12 and 3.1.0 for lines from the left.
   const std::pair<const char*, std::u32string> cases[] = {
       {"قبعة", U"\uFE94\uFECC\uFE92\uFED7"},
       {"true: قبعة", U"true: \uFE94\uFECC\uFE92\uFED7"},
