@@ -507,7 +507,7 @@ class Eval final : public Command {
     const std::string& then =
         model.info.val_data.empty() ? model.info.train_data : model.info.val_data;
     const std::string now = io::Fingerprint(source);
-    if (then.empty() || then == now) return;
+    if (then.empty() || io::MayBeSameData(then, now)) return;
     console.Message(
         LogLevel::kWarning,
         format("the data differs from what the run was evaluated on: {} then, {} now", then, now));

@@ -72,13 +72,11 @@ std::string Before(const Difference& one) {
 }
 
 [[noreturn]] void Refuse(const std::string& run, const std::vector<std::string>& others,
-                         const std::vector<std::string>& facts) {
-  const bool net_alone = others == std::vector<std::string>{"net"};
+                         const std::vector<std::string>& facts, const std::string& as_meant = "") {
   Throw(ErrorKind::kConfig,
         "{} is a run of another {}: {}; to begin a run of this configuration, give it a name of "
         "its own (--name NAME){}",
-        run, join(others, ", "), join(facts, ", "),
-        net_alone ? "" : "; what the command line sets is taken as meant");
+        run, join(others, ", "), join(facts, ", "), as_meant);
 }
 
 }  // namespace
@@ -91,6 +89,8 @@ void RequireSameNet(Trainer& trainer, const Checkpoint& checkpoint, const std::s
 void RequireSameRun(session::Session& session, Trainer& trainer, const Checkpoint& checkpoint,
                     const std::string& run) {
   std::vector<std::string> others, facts;
+  std::string given;  // what differs, as the command line says it
+  bool all_given = true;
   const auto add = [&](const std::string& other, const std::string& fact) {
     if (!others.empty() && others.back() == other) return;
     others.push_back(other);
@@ -103,12 +103,22 @@ void RequireSameRun(session::Session& session, Trainer& trainer, const Checkpoin
     for (const Difference& one : all) {
       if (!is_one(one.name) || IsGiven(session, one.name)) continue;
       add(other, format("{} is {} in the run, now {}", one.name, Before(one), Now(one)));
+      if (one.right.empty())
+        all_given = false;
+      else
+        given += " " + report::QuoteShell(format("{}={}", one.name, one.right));
     }
   };
   look("recipe", IsRecipe);
   const std::string& data = checkpoint.model.train_data;
-  if (!data.empty() && data != io::Fingerprint(*session.OpenSource(false))) look("data", IsData);
-  if (!others.empty()) Refuse(run, others, facts);
+  if (!data.empty() && !io::MayBeSameData(data, io::Fingerprint(*session.OpenSource(false))))
+    look("data", IsData);
+  if (others.empty()) return;
+  if (others.front() == "net") return Refuse(run, others, facts);
+  Refuse(run, others, facts,
+         all_given ? "; to continue it with what differs, add" + given
+                   : "; to continue it with what differs, set that on the command line, which is "
+                     "taken as meant");
 }
 
 void TellDifferences(const session::Session& session, const std::string& config_before,

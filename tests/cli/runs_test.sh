@@ -64,6 +64,15 @@ sed 's/^train: {/train: {optimizer: {name: adam}, /' tuned.yaml >adam.yaml
 expect 3 train adam.yaml --name tuned --extend --or-begin
 says "runs/tuned-0001 is a run of another recipe: train.optimizer.name is sgd in the run, now adam; to begin a run of this configuration, give it a name of its own (--name NAME)"
 one_line
+says "; to continue it with what differs, add train.optimizer.name=adam"
+# The same table elsewhere, under another name, is the same data.
+expect 0 train tuned.yaml --name placed train.epochs=1 -q
+mkdir elsewhere
+cp points.csv elsewhere/spots.csv
+sed 's|points.csv|elsewhere/spots.csv|' tuned.yaml >placed.yaml
+expect 0 train placed.yaml --name placed --resume train.epochs=2 -q
+silent=$(grep -c 'data differ from' stderr || true)
+[ "$silent" = 0 ] || fail "the same table elsewhere counts as other data"
 sed '2s/1$/0/; 3s/0$/1/' points.csv >others.csv
 sed 's/points.csv/others.csv/' tuned.yaml >others.yaml
 expect 3 train others.yaml --name tuned --resume train.epochs=4

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/fingerprint.h"
 #include "mxtrain/io/token_position.h"
 #include "mxtrain/train/block_losses.h"
 #include "mxtrain/train/internal/lone_values.h"
@@ -253,7 +254,7 @@ void Trainer::Impl::BindUnfrozen() {
 
 void Trainer::Impl::CompareData(bool validates, const std::string& then, const std::string& now,
                                 bool extend) const {
-  if (then.empty() || now.empty() || then == now) return;
+  if (then.empty() || now.empty() || io::MayBeSameData(then, now)) return;
   const std::string text =
       format("the {} data differ from those of the checkpoint: {} then, {} now",
              validates ? "validation" : "training", then, now);
