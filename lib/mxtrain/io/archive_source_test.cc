@@ -155,6 +155,49 @@ TEST_CASE("parts of a data set in an archive are named, and read one by one") {
   CHECK(all->label_fields().empty());
 }
 
+TEST_CASE("of a zip of many images each is read") {
+  const test::TempDir dir;
+  std::vector<TarEntry> entries;
+  for (int i = 0; i < 60; ++i)
+    entries.push_back({format("{}/{:02}.jpg", i % 2 ? "dog" : "cat", i),
+                       ImageBytes(i, 200 + static_cast<size_t>(i) * 50)});
+  for (const bool deflate : {true, false}) {
+    const std::string path = dir.path(deflate ? "deflated.zip" : "stored.zip");
+    WriteByLibarchive(path, true, "", deflate, entries);
+    const ImageArchive images(path);
+    REQUIRE(images.size() == 60);
+    CHECK(images.held() == 0);
+    std::string bytes;
+    for (int64_t i = 0; i < images.size(); ++i) {
+      images.Read(i, &bytes);
+      const int number = std::stoi(images.Name(i).substr(4));
+      CHECK(bytes == ImageBytes(number, 200 + static_cast<size_t>(number) * 50));
+    }
+  }
+  // A damaged one is told when it is read.
+  std::fstream file(dir.path("deflated.zip"), std::ios::in | std::ios::out | std::ios::binary);
+  std::string all((std::istreambuf_iterator<char>(file)), {});
+  const size_t name = all.find("dog/55.jpg");
+  REQUIRE(name != all.npos);
+  file.clear();
+  file.seekp(static_cast<std::streamoff>(name) + 30);
+  file.write("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 10);
+  file.close();
+  const ImageArchive damaged(dir.path("deflated.zip"));
+  std::string bytes;
+  int refused = 0;
+  for (int64_t i = 0; i < damaged.size(); ++i) {
+    try {
+      damaged.Read(i, &bytes);
+    } catch (const Error& error) {
+      ++refused;
+      CHECK(damaged.Name(i) == "dog/55.jpg");
+      CHECK(std::string(error.what()).find("dog/55.jpg is damaged") != std::string::npos);
+    }
+  }
+  CHECK(refused == 1);
+}
+
 TEST_CASE("archives that are cut off or hold no images are refused") {
   const test::TempDir folder;
   const std::string whole = TarOf(TwoClasses());

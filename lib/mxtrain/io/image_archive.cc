@@ -81,6 +81,7 @@ struct Libarchive {
     Find("archive_read_next_header", &read_next_header);
     Find("archive_read_data", &read_data);
     Find("archive_error_string", &error_string);
+    Find("archive_format_name", &format_name);
     Find("archive_filter_code", &filter_code);
     Find("archive_filter_bytes", &filter_bytes);
     Find("archive_entry_size_is_set", &entry_size_is_set);
@@ -108,6 +109,7 @@ struct Libarchive {
   decltype(&::archive_read_next_header) read_next_header;
   decltype(&::archive_read_data) read_data;
   decltype(&::archive_error_string) error_string;
+  decltype(&::archive_format_name) format_name;
   decltype(&::archive_filter_code) filter_code;
   decltype(&::archive_filter_bytes) filter_bytes;
   decltype(&::archive_entry_size_is_set) entry_size_is_set;
@@ -320,11 +322,15 @@ struct ImageArchive::Impl {
           FormatBytes(static_cast<int64_t>(kMostInArchiveBytes)));
   }
 
-  // Whether the bytes lie in the file where libarchive has arrived. Of those that it gives some are
-  // consumed.
+  // Whether the bytes lie in the file where libarchive has arrived; if not, some of those that it
+  // gives are consumed, and in the image.
   bool Locate(archive* a, uint64_t size, ArchivedImage* image) {
     image->offset = static_cast<uint64_t>(lib.filter_bytes(a, 0));
     image->size = size;
+    if (IsTrusted(a)) {
+      image->stored = ArchivedImage::Stored::kDeflated;
+      return true;
+    }
     std::array<char, kVerifiedBytes> begin{};
     const la_ssize_t count = lib.read_data(a, begin.data(), begin.size());
     if (count < 0) Damaged(a);
@@ -337,10 +343,21 @@ struct ImageArchive::Impl {
         Inflated(BytesAt(file.get(), image->offset, DeflatedBound(size), path), size);
     if (inflated && std::string_view(*inflated).starts_with(first)) {
       image->stored = ArchivedImage::Stored::kDeflated;
+      ++deflated;
       return true;
     }
     image->bytes = first;
+    elsewhere = true;
     return false;
+  }
+
+  // Whether libarchive says that an entry is deflated, in an archive of which that was true so
+  // often that inflating each for its list would be waste: reading an image verifies it anyway.
+  bool IsTrusted(archive* a) const {
+    constexpr int kMostInflated = 16;
+    const char* const format_name = lib.format_name(a);
+    return deflated >= kMostInflated && !elsewhere && format_name &&
+           std::string_view(format_name).ends_with("(deflation)");
   }
 
   // Appends to what was read of it.
@@ -391,6 +408,8 @@ struct ImageArchive::Impl {
   std::vector<std::string> warnings;
   Skipped others, links, outside;
   int64_t held = 0;
+  int deflated = 0;        // images that were found to be where libarchive had arrived
+  bool elsewhere = false;  // one was not
 };
 
 ImageArchive::ImageArchive(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
