@@ -68,13 +68,14 @@ expect 0 infer signs signs.csv --format csv
 holds "predictions are not in the units of the price" awk -F, 'NR == FNR { if (FNR > 1) p[FNR] = $3; next } FNR > 1 { d = log($2 / p[FNR]); s += d * d } END { exit !(sqrt(s / 300) < 0.5) }' signs.csv stdout
 cp stdout predicted.csv
 if "$program" export signs signs.onnx >stdout 2>stderr; then
-  says "transform=(log)"
+  says "the model standardizes the numbers of the table itself"
   expect 0 infer signs.onnx signs.csv --format csv
   holds "the exported model predicts otherwise" awk -F, 'NR == FNR { value[FNR] = $2; next } FNR > 1 { d = $2 / value[FNR] - 1; if (d * d > 1e-8) bad = 1 } END { exit bad }' predicted.csv stdout
 fi
 sed '5s/[0-9]*$/0/' signs.csv >zero.csv
 expect 4 train signs.yaml data.train.path=zero.csv
-says "zero.csv:5: 0 of 'price' has no logarithm: log is for numbers above 0"
+says "zero.csv:5: "
+says "has no logarithm"
 expect 3 train signs.yaml 'data.train.normalize={quantile: [price]}'
 says "normalize: quantile names 'price', which is to be predicted"
 expect 3 train signs.yaml 'data.train.normalize={quantile: [area], log: [area]}'
