@@ -140,9 +140,12 @@ class RegressionTask final : public Task {
   std::optional<OutputMeaning> MeaningOfOutput() const override {
     const LabelFacts& facts = head().facts;
     if (!facts.units) return std::nullopt;
-    return OutputMeaning{
-        "units", format("'{}' is standardized; {} is mean + std * output with {}", head().name,
-                        report::ColumnsText(facts.columns), report::UnitsText(*facts.units))};
+    return OutputMeaning{"units", format("'{}' is standardized; {} is {} with {}", head().name,
+                                         report::ColumnsText(facts.columns),
+                                         facts.units->transforms.empty()
+                                             ? "mean + std * output"
+                                             : "mean + std * output, its transform undone,",
+                                         report::UnitsText(*facts.units))};
   }
   std::unique_ptr<Report> NewReport() const override {
     return std::make_unique<RegressionReport>(head(), head().facts.columns);
