@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The configuration that `init` writes for a table of numbers and words: numbers take the ranks of a
-// normal distribution and become sines and cosines of learned frequencies (Gorishniy et al. 2022,
+// The configuration that `init` writes for a table of numbers and words: numbers take the ranks of
+// a normal distribution and become sines and cosines of learned frequencies (Gorishniy et al. 2022,
 // "On Embeddings for Numerical Features in Tabular Deep Learning"), words are categories with a
 // vector each, and a residual net of fully connected layers reads both (Gorishniy et al. 2021,
 // "Revisiting Deep Learning Models for Tabular Data").
