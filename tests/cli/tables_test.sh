@@ -110,7 +110,11 @@ data:
   train: {source: csv, path: things.csv, columns: {data: [a, b], colour_label: colour, shape_label: shape, weight_label: weight}, normalize: auto}
 train: {epochs: 60, optimizer: {name: adam, lr: 0.02}, metrics: [{name: accuracy, output: shape}, {name: rmse, output: weight}]}
 END
-expect 0 check things.yaml
+expect 9 check things.yaml
+says "column 'a' is the label 'weight' apart from a factor and an offset: is it known where the label is not?"
+says "column 'a' alone tells the label 'colour' in every row"
+says "column 'b' alone tells the label 'shape' in every row"
+prints "3 findings"
 expect 0 train things.yaml --out things
 expect 0 infer things things.csv --format csv
 holds "the head of three heads" test "$(head -1 stdout)" = row,colour_predicted,colour_score,shape_predicted,shape_score,weight_predicted_weight
