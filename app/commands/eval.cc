@@ -73,10 +73,12 @@ class Eval final : public Command {
             "CSV, or, into FILE.jsonl, as JSON lines. Heads of other kinds get files of their own: "
             "FILE-HEAD.csv")
         .Takes("FILE");
-    arguments.Flag("--calibrate", &calibrate_,
-                   "fit a temperature to each head of classes, so that scores say how often they "
-                   "are right, and "
-                   "keep it beside the checkpoint, for eval, infer and export");
+    arguments.Flag(
+        "--calibrate", &calibrate_,
+        "fit a temperature to each head of classes (of any number of classes thresholds, "
+        "with the best F1 of each), so that scores say how often they "
+        "are right, and "
+        "keep it beside the checkpoint, for eval, infer and export");
     arguments.Flag("--skip-bad", &skip_bad_, "exit with 0 even if examples could not be read");
     arguments.Option("--worst", &worst_, "number of worst mistakes to list and show")
         .NotNegative()
@@ -118,7 +120,7 @@ class Eval final : public Command {
     const std::map<std::string, Context> places = session::ParsePlaces(places_);
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
-    auto& [runtime, model, only_batch, unread, temperatures] = opened;
+    auto& [runtime, model, only_batch, unread, calibration] = opened;
     const std::string checkpoint = calibrate_ ? CheckpointOf(model_) : "";
     if (calibrate_ && checkpoint.empty())
       Throw(ErrorKind::kUsage, "--calibrate is for runs and checkpoints; {} is neither", model_);
@@ -160,6 +162,10 @@ class Eval final : public Command {
     const Reports reports = ReportsOf(model, spec, *iter);
     if (tiles) CheckTilesOf(reports);
     for (const auto& [task, report] : reports) report->KeepImages(worst_, reader);
+    for (const auto& [task, report] : reports) {
+      const auto own = calibration.thresholds.find(report->head().name);
+      if (own != calibration.thresholds.end()) report->UseThresholds(own->second);
+    }
     if (calibrate_) RequireScores(reports);
     TellChosen(model, console);
     std::vector<std::unique_ptr<report::ResultFile>> predictions;
@@ -188,7 +194,7 @@ class Eval final : public Command {
     const Json result = ToJson(model, values, examples, check.count(), filled);
     if (examples > 0) WriteFiles(result, filled, check.count() == 0, console);
     Print(result, model, values, filled);
-    if (calibrate_ && check.count() == 0) Calibrate(filled, checkpoint, temperatures, console);
+    if (calibrate_ && check.count() == 0) Calibrate(filled, checkpoint, calibration, console);
     auto unreadable = iter->stats().bad;
     if (tiles) unreadable = inference::OfImages(std::move(unreadable));
     const int bad = inference::ReportBad(unreadable, images, skip_bad_, console.logger());
@@ -231,27 +237,35 @@ class Eval final : public Command {
     int64_t count = 0;
     for (const auto& [task, report] : reports) count += report->KeepScores() ? 1 : 0;
     if (count == 0)
-      Throw(ErrorKind::kUsage,
-            "--calibrate fits temperatures of classifiers, and no head ends with SoftmaxOutput and "
-            "has "
-            "a label here");
+      Throw(
+          ErrorKind::kUsage,
+          "--calibrate fits temperatures of classifiers, thresholds if they predict any number of "
+          "classes, and no head ends with SoftmaxOutput or LogisticRegressionOutput and has a "
+          "label here");
   }
 
   // The temperatures in `used` had been applied to the scores.
   void Calibrate(const Reports& reports, const std::string& checkpoint,
-                 const inference::Temperatures& used, console::Console& console) const {
-    inference::Temperatures fitted = used;
+                 const inference::HeadCalibration& used, console::Console& console) const {
+    inference::HeadCalibration fitted = used;
     for (const auto& [task, report] : reports) {
       if (!report->KeepScores()) continue;
       const std::string& head = report->head().name;
-      const auto before = used.find(head);
+      if (std::vector<double> thresholds = report->Thresholds(); !thresholds.empty()) {
+        console.Message(LogLevel::kInfo,
+                        format("thresholds of '{}', with the best F1 of each class: {:.4g}", head,
+                               fmt::join(thresholds, ", ")));
+        fitted.thresholds[head] = std::move(thresholds);
+        continue;
+      }
+      const auto before = used.temperatures.find(head);
       const double own = report->Temperature();
-      fitted[head] = own * (before == used.end() ? 1 : before->second);
+      fitted.temperatures[head] = own * (before == used.temperatures.end() ? 1 : before->second);
       console.Message(LogLevel::kInfo,
                       format("temperature of '{}': {:.4f}; the scores above were {}", head,
-                             fitted[head], own > 1 ? "too high" : "too low"));
+                             fitted.temperatures[head], own > 1 ? "too high" : "too low"));
     }
-    const std::string file = inference::WriteTemperatures(checkpoint, fitted);
+    const std::string file = inference::WriteCalibration(checkpoint, fitted);
     console.Message(
         LogLevel::kInfo,
         format("{}: used from now on by eval, infer and export; delete it to undo", file));

@@ -87,7 +87,7 @@ class Export final : public Command {
             ? std::vector{output_}
             : std::vector{Prefix() + "-symbol.json", ReferenceParamsFile(output_), LabelsFile()},
         read, overwrite_);
-    auto [runtime, model, only_batch, unread, temperatures] =
+    auto [runtime, model, only_batch, unread, calibration] =
         inference::OpenModel(session::WithoutAutoGpu(flags), model_, inputs_, console.log());
     const int64_t batch = std::max<int64_t>(only_batch, 1);
     const std::string tokenizer =

@@ -93,7 +93,7 @@ class Generate final : public Command {
     if (std::ranges::count(stops_, "") > 0)
       Throw(ErrorKind::kUsage, "--stop: a text of no characters is everywhere");
     sampling_.seed = flags.seed.value_or(0);
-    auto [runtime, model, only_batch, unread, temperatures] =
+    auto [runtime, model, only_batch, unread, calibration] =
         inference::OpenModel(flags, model_, {}, console.log());
     inference::RemoveLabels(runtime->operators(), &model, console.logger());
     const text::TokenizerPtr tokenizer = inference::TokenizerOf(model);

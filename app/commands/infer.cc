@@ -57,11 +57,11 @@ class Infer final : public Command {
         .Takes("COLUMN");
     arguments.Option("--top-k", &top_k_, "classes per image or row").Positive().ShowsDefault();
     arguments
-        .Option(
-            "--threshold", &threshold_,
-            "classes of multi-label models and boxes with at least this score are predicted, and "
-            "of two classes the second one (`eval` lists what each threshold does); default: 0.5 "
-            "of classes, 0.3 of boxes")
+        .Option("--threshold", &threshold_,
+                "classes of multi-label models and boxes with at least this score are predicted, "
+                "and of "
+                "two classes the second one (`eval` lists what each threshold does); default: of "
+                "classes what `eval --calibrate` fitted, else 0.5, 0.3 of boxes")
         .Within(0.0, 1.0);
     arguments
         .Option("--format", &format_,
@@ -149,7 +149,7 @@ class Infer final : public Command {
     if (format_.empty()) format_ = FormatOf(Ending(output_));
     inference::OpenedModel opened =
         inference::OpenModel(flags, model_, facts_.inputs(), &arrays, console.log());
-    auto& [runtime, model, only_batch, unread, temperatures] = opened;
+    auto& [runtime, model, only_batch, unread, calibration] = opened;
     facts_.Complete(&model, console);
     const Symbol whole = model.symbol;
     const std::vector<std::string> declared = inference::DeclaredBy(opened);
@@ -212,7 +212,8 @@ class Infer final : public Command {
       Outputs(model, names, running, &check, console);
     } else if (output_layer_.empty()) {
       const std::vector<inference::PredictedHead> heads = inference::PredictedHeadsOf(
-          model, spec, least_batch_, {top_k_, threshold_}, console.logger());
+          model, spec, least_batch_, {top_k_, threshold_, calibration.thresholds},
+          console.logger());
       RequireFreeScores(heads, read);
       Predictions(spec, heads, names, running, &check, console);
       shown = HowShown(heads);

@@ -456,10 +456,10 @@ OpenedModel OpenModel(const session::ComputeOptions& flags, const std::string& w
   if (KernelChoices* choices = ChoicesOf(opened.runtime->backend(device)))
     choices->Keep(opened.model.info.kernel_choices);
   SayWhich(where, opened.model.file, log->For("program"));
-  opened.temperatures = ReadTemperatures(CheckpointOf(where), log->For("program"));
-  if (!opened.temperatures.empty()) {
-    opened.model.symbol =
-        WithTemperatures(opened.runtime->operators(), opened.model.symbol, opened.temperatures);
+  opened.calibration = ReadCalibration(CheckpointOf(where), log->For("program"));
+  if (!opened.calibration.temperatures.empty()) {
+    opened.model.symbol = WithTemperatures(opened.runtime->operators(), opened.model.symbol,
+                                           opened.calibration.temperatures);
   }
   return opened;
 }

@@ -21,7 +21,7 @@ struct OpenedModel {
   Model model;
   int64_t only_batch = 0;           // the one size of a batch that the net is for; 0: any
   std::vector<std::string> unread;  // inputs of an ONNX file that nothing reads
-  Temperatures temperatures;        // by which the net divides logits (`eval --calibrate`)
+  HeadCalibration calibration;      // of `eval --calibrate`: the net divides logits by temperatures
 };
 
 // The files that `where` names as a model, or its run folder, and those that are read with them.

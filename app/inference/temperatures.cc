@@ -50,12 +50,12 @@ Symbol WithTemperature(const OperatorRegistry& operators, const Symbol& net, int
 
 }  // namespace
 
-Temperatures ReadTemperatures(const std::string& checkpoint, const Logger& log) {
+HeadCalibration ReadCalibration(const std::string& checkpoint, const Logger& log) {
   constexpr size_t kMostBytes = size_t{1} << 20;
-  Temperatures temperatures;
+  HeadCalibration calibration;
   const std::string file = FileOf(checkpoint);
   std::error_code none;
-  if (checkpoint.empty() || !std::filesystem::exists(file, none)) return temperatures;
+  if (checkpoint.empty() || !std::filesystem::exists(file, none)) return calibration;
   try {
     const Json json = ReadJsonOf<Json>(file, ReadFile(file, kMostBytes));
     if (json.at("checkpoint") != StateOf(checkpoint)) {
@@ -64,26 +64,29 @@ Temperatures ReadTemperatures(const std::string& checkpoint, const Logger& log) 
           format("{} is of another state of {}, and is not used; `mxtrain eval {} --calibrate` "
                  "fits it again",
                  file, checkpoint, report::QuoteShell(checkpoint)));
-      return temperatures;
+      return calibration;
     }
     for (const auto& [head, temperature] : json.at("temperatures").items()) {
       const double value = temperature;
       if (!(value > 0))
         Throw(ErrorKind::kData, "{} is damaged: the temperature is not positive", file);
-      temperatures[head] = value;
+      calibration.temperatures[head] = value;
     }
+    for (const auto& [head, thresholds] : json.value("thresholds", Json::object()).items())
+      calibration.thresholds[head] = thresholds.get<std::vector<double>>();
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "{} is damaged: {}", file, e.what());
   }
-  return temperatures;
+  return calibration;
 }
 
-std::string WriteTemperatures(const std::string& checkpoint, const Temperatures& temperatures) {
+std::string WriteCalibration(const std::string& checkpoint, const HeadCalibration& calibration) {
   std::string file = FileOf(checkpoint);
-  WriteFileAtomically(
-      file,
-      report::JsonText({{"checkpoint", StateOf(checkpoint)}, {"temperatures", temperatures}}, 2) +
-          "\n");
+  WriteFileAtomically(file, report::JsonText({{"checkpoint", StateOf(checkpoint)},
+                                              {"temperatures", calibration.temperatures},
+                                              {"thresholds", calibration.thresholds}},
+                                             2) +
+                                "\n");
   return file;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Temperatures of a model's classifiers, which `eval --calibrate` fits: a file beside the
-// checkpoint holds them, CHECKPOINT.temperature.json, and a model that is opened for predictions
-// divides its logits by them.
+// What `eval --calibrate` fits to a model's classifiers: temperatures, and thresholds of those that
+// predict any number of classes. A file beside the checkpoint holds them,
+// CHECKPOINT.temperature.json; a model that is opened for predictions divides its logits by the
+// temperatures, and `eval` and `infer` predict classes from their thresholds on.
 #include <map>
 #include <string>
+#include <vector>
 
 #include "mxtrain/base/log.h"
 #include "mxtrain/operator/registry.h"
@@ -14,12 +16,19 @@ namespace mxtrain::inference {
 
 // By the name of the head (LossReport::Head).
 using Temperatures = std::map<std::string, double>;
+// By the name of the head, of each class.
+using Thresholds = std::map<std::string, std::vector<double>>;
 
-// Those of the checkpoint; none without a file, and, with a warning, if the file is of another
-// state of the checkpoint. Throws kData for a damaged file.
-Temperatures ReadTemperatures(const std::string& checkpoint, const Logger& log);
+struct HeadCalibration {
+  Temperatures temperatures;
+  Thresholds thresholds;
+};
+
+// That of the checkpoint; none without a file, and, with a warning, if the file is of another state
+// of the checkpoint. Throws kData for a damaged file.
+HeadCalibration ReadCalibration(const std::string& checkpoint, const Logger& log);
 // Returns the name of the file. Throws kFileSystem.
-std::string WriteTemperatures(const std::string& checkpoint, const Temperatures& temperatures);
+std::string WriteCalibration(const std::string& checkpoint, const HeadCalibration& calibration);
 
 // The net whose SoftmaxOutputs of these names read their logits over the temperature.
 Symbol WithTemperatures(const OperatorRegistry& operators, const Symbol& net,

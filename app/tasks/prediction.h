@@ -3,6 +3,7 @@
 // Predictions as `infer` writes them: a Predictor, made once for a head, makes a HeadPrediction of
 // the head's numbers for each example, which the outputs of `infer` (inference/prediction_sinks.h)
 // ask for text, cells, JSON, a folder, an image.
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,8 @@ std::string TextOf(float value);
 struct PredictionOptions {
   int top_k = 1;                    // classes that are listed, of one class of several
   std::optional<double> threshold;  // the least score of what is predicted, where any number may be
+  // Without it, by the name of the head, those of its classes.
+  std::map<std::string, std::vector<double>> thresholds = {};
 };
 
 // Objects with places in an image, in pixels of its file.

@@ -49,10 +49,16 @@ class Report {
   // From now on, keeps the images of the `count` worst examples. The reader outlives the report.
   virtual void KeepImages(int /*count*/, const report::ImageReader& /*reader*/) {}
 
-  // From now on, keeps what a temperature is fitted to; false if scores of this kind have none.
+  // From now on, keeps what a temperature or thresholds are fitted to; false if scores of this kind
+  // have neither.
   virtual bool KeepScores() { return false; }
   // After Finish, with KeepScores: by what the logits of the head are to be divided.
   virtual double Temperature() const { return 1; }
+  // After Finish, with KeepScores: from which score on each class is predicted, of heads that
+  // predict any number of them; empty: of others.
+  virtual std::vector<double> Thresholds() const { return {}; }
+  // Before the first Add: what Thresholds gave on other data.
+  virtual void UseThresholds(const std::vector<double>& /*thresholds*/) {}
 
   // Whether the examples may be tiles of images, whose results are joined.
   virtual bool TakesTiles() const { return false; }

@@ -54,6 +54,23 @@ holds "no JSON" "$helper" json <stdout
 prints '"class":"even"'
 expect 0 infer tags images/light images/dark --copy-to sorted --threshold 0
 holds "a copy in each class" test -d sorted/dark -a -d sorted/even -a -d sorted/light
+# Thresholds of the classes, each with the best F1, kept beside the checkpoint; --threshold is for all instead.
+expect 0 eval tags/checkpoints/last tags.csv --json
+f1_of() { grep -o '"f1":[0-9.]*' stdout | awk -F: '{ s += $2 } END { print s }'; }
+before=$(f1_of)
+expect 0 eval tags/checkpoints/last tags.csv --calibrate
+says "thresholds of 'tags', with the best F1 of each class: "
+says "tags/checkpoints/last.temperature.json: used from now on"
+expect 0 eval tags/checkpoints/last tags.csv --json
+after=$(f1_of)
+holds "F1 was $before, and is $after" awk "BEGIN { exit !($after >= $before && $before > 0) }"
+tr -d '\n' <tags/checkpoints/last.temperature.json | sed 's/"thresholds": *{.*/"thresholds": {"tags": [2, 0, 2]}}/' >kept.json
+cp kept.json tags/checkpoints/last.temperature.json
+expect 0 infer tags/checkpoints/last images/dark --format csv
+holds "other classes than the thresholds say" sh -c "! sed 1d stdout | cut -d, -f2 | grep -qvx even"
+expect 0 infer tags/checkpoints/last images/dark --threshold 1
+prints "  -"
+rm tags/checkpoints/last.temperature.json
 expect 2 infer tags images/dark --top-k 2
 says "--top-k is for models that predict one class of several"
 expect 3 train tags.yaml 'train.metrics=[accuracy]'

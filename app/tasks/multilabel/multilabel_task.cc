@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any number of classes for each example: multi-label classification.
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "app/tasks/image_table_recipe.h"
 #include "app/tasks/output_report.h"
@@ -19,19 +21,51 @@ std::vector<std::string> NamesOf(const Head& head) {
   return head.facts.all_classes.empty() ? head.facts.columns : head.facts.all_classes;
 }
 
+// With the highest F1: halfway between two scores; the usual one for a class that is never there.
+double BestThreshold(std::vector<std::pair<double, bool>> scores) {
+  std::ranges::sort(scores, std::greater<>());
+  const auto there = static_cast<double>(
+      std::ranges::count_if(scores, [](const auto& score) { return score.second; }));
+  double best = double{kUsualThreshold}, best_f1 = 0, hits = 0;
+  for (size_t i = 0; i < scores.size() && there > 0; ++i) {
+    hits += scores[i].second ? 1 : 0;
+    const bool last = i + 1 == scores.size();
+    if (!last && scores[i + 1].first == scores[i].first) continue;
+    const double f1 = 2 * hits / (static_cast<double>(i + 1) + there);
+    if (f1 <= best_f1) continue;
+    best_f1 = f1;
+    best = last ? scores[i].first : (scores[i].first + scores[i + 1].first) / 2;
+  }
+  return best;
+}
+
 class MultilabelReport final : public OutputReport {
  public:
   using OutputReport::OutputReport;
 
+  bool KeepScores() override { return keeps_scores_ = true; }
+  std::vector<double> Thresholds() const override {
+    std::vector<double> thresholds;
+    for (const std::vector<std::pair<double, bool>>& of_class : scores_)
+      thresholds.push_back(BestThreshold(of_class));
+    return thresholds;
+  }
+  void UseThresholds(const std::vector<double>& thresholds) override { thresholds_ = thresholds; }
+
  private:
-  // Of a class, which is predicted from a score of 0.5.
+  // Of a class, which is predicted from its threshold on.
   struct Counts {
     int64_t hits = 0, false_alarms = 0, misses = 0;
   };
 
   void AddNumber(size_t k, double truth, double prediction) override {
     if (k >= counts_.size()) counts_.resize(k + 1);
-    const bool there = truth >= kUsualThreshold, found = prediction >= kUsualThreshold;
+    const double threshold = k < thresholds_.size() ? thresholds_[k] : double{kUsualThreshold};
+    const bool there = truth >= kUsualThreshold, found = prediction >= threshold;
+    if (keeps_scores_) {
+      scores_.resize(std::max(scores_.size(), k + 1));
+      if (std::isfinite(prediction)) scores_[k].emplace_back(prediction, there);
+    }
     counts_[k].hits += there && found;
     counts_[k].false_alarms += !there && found;
     counts_[k].misses += there && !found;
@@ -47,6 +81,9 @@ class MultilabelReport final : public OutputReport {
   }
 
   std::vector<Counts> counts_;
+  std::vector<double> thresholds_;  // empty: the usual one
+  bool keeps_scores_ = false;
+  std::vector<std::vector<std::pair<double, bool>>> scores_;  // by class, with whether it is there
 };
 
 // CSV: predicted and score, several separated by semicolons.
@@ -81,18 +118,23 @@ class ClassSet final : public ClassPrediction {
 
 class MultilabelPredictor final : public Predictor {
  public:
-  MultilabelPredictor(int64_t classes, std::vector<std::string> names, float threshold)
-      : classes_(classes), names_(std::move(names)), threshold_(threshold) {}
+  // `thresholds`: one for each class.
+  MultilabelPredictor(std::vector<std::string> names, std::vector<double> thresholds)
+      : classes_(std::ssize(thresholds)),
+        names_(std::move(names)),
+        thresholds_(std::move(thresholds)) {}
 
   Abilities abilities() const override { return {.threshold = true, .sorts = true}; }
   int64_t width() const override { return classes_; }
   std::vector<std::string> Columns() const override { return {"predicted", "score"}; }
   std::unique_ptr<HeadPrediction> Predict(std::span<const float> values,
                                           const Example& /*example*/) const override {
-    const auto count =
-        std::ranges::count_if(values, [this](const float score) { return score >= threshold_; });
-    return std::make_unique<ClassSet>(
-        values, IsFinite(values) ? BestOf(values, count) : std::vector<ScoredClass>(), names_);
+    std::vector<ScoredClass> best =
+        IsFinite(values) ? BestOf(values, classes_) : std::vector<ScoredClass>();
+    std::erase_if(best, [this](const ScoredClass& scored) {
+      return double{scored.second} < thresholds_[static_cast<size_t>(scored.first)];
+    });
+    return std::make_unique<ClassSet>(values, std::move(best), names_);
   }
   std::string HowNotFinite() const override {
     return "no class is predicted, and the score is shown as nan";
@@ -103,7 +145,7 @@ class MultilabelPredictor final : public Predictor {
  private:
   const int64_t classes_;
   const ClassNames names_;
-  const float threshold_;
+  const std::vector<double> thresholds_;
 };
 
 class MultilabelTask final : public Task {
@@ -131,9 +173,13 @@ class MultilabelTask final : public Task {
   std::unique_ptr<Predictor> NewPredictor(const PredictionOptions& options) const override {
     if (!head().is_list() || head().width() > kMostValues) return nullptr;
     if (head().width() == 1) return NewValuePredictor(1, head().facts.columns, {});  // yes or no
-    return std::make_unique<MultilabelPredictor>(
-        head().width(), NamesOf(head()),
-        static_cast<float>(options.threshold.value_or(kUsualThreshold)));
+    std::vector<double> thresholds(static_cast<size_t>(head().width()),
+                                   options.threshold.value_or(double{kUsualThreshold}));
+    const auto own = options.thresholds.find(head().name);
+    if (!options.threshold && own != options.thresholds.end() &&
+        own->second.size() == thresholds.size())
+      thresholds = own->second;
+    return std::make_unique<MultilabelPredictor>(NamesOf(head()), std::move(thresholds));
   }
 };
 
