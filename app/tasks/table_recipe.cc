@@ -25,8 +25,8 @@ constexpr std::string_view kTargetNames[] = {"target", "label",   "class",   "y"
                                              "price",  "income",  "salary",  "response", "churn",
                                              "result", "quality", "survived"};
 constexpr int64_t kMostClassesOfNumbers = 10, kMostCategories = 1000;
-constexpr int64_t kTableSteps = 4000, kLeastBatch = 16, kMostBatch = 256, kLeastEpochs = 5,
-                  kMostEpochs = 100;
+constexpr int64_t kStepsOfNumbers = 4000, kStepsOfClasses = 1500, kLeastBatch = 16,
+                  kMostBatch = 256, kLeastEpochs = 5, kMostEpochs = 100;
 
 // Columns that an input takes, and those that none takes, with the reason.
 struct TablePlan {
@@ -133,9 +133,10 @@ class TableRecipe final : public Recipe {
     for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
     head_ = LayerName(target_.name, &used);
     logarithm_ = !classes_ && IsSkewed(target_);
+    const int64_t steps = classes_ ? kStepsOfClasses : kStepsOfNumbers;
     batch_ = std::min(std::clamp<int64_t>(rows() / 32, kLeastBatch, kMostBatch),
                       std::max<int64_t>(rows() / 2, 1));
-    epochs_ = std::clamp<int64_t>(kTableSteps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
+    epochs_ = std::clamp<int64_t>(steps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
                                   kMostEpochs);
   }
 
@@ -150,7 +151,9 @@ class TableRecipe final : public Recipe {
         "# {} of a table: written by `mxtrain init`; every line can be changed.\n"
         "#   mxtrain train {}\n#   mxtrain infer runs/latest new.csv\n\nseed: 1\n\n",
         classes_ ? "Classes of the rows" : "A number for each row", choice_.file);
-    text += TextLine("vars: {width: 128}", "of the layers");
+    // Classes are learned by heart sooner than numbers.
+    text += TextLine(format("vars: {{width: 128, dropout: {}}}", classes_ ? "0.3" : "0.1"),
+                     "of the layers; more of it for fewer rows");
     text += R"(
 blocks:
   unit:                                   # what it reads, and what two layers make of it
@@ -158,7 +161,7 @@ blocks:
       - BatchNorm: {name: norm, inputs: input, fix_gamma: false}
       - FullyConnected: {name: wide, num_hidden: "${2 * width}"}
       - Activation: {name: relu, act_type: relu}
-      - Dropout: {name: dropped, p: 0.1}
+      - Dropout: {name: dropped, p: "${dropout}"}
       - FullyConnected: {name: narrow, num_hidden: "${width}"}
       - elemwise_add: {name: sum, inputs: [input, narrow]}
 
@@ -304,8 +307,12 @@ blocks:
   std::string TrainText() const {
     return format(
         "\ntrain:\n  epochs: {}\n  optimizer: {{name: adamw, lr: 0.002, weight_decay: 0.02}}\n"
-        "  lr_schedule: {{name: one_cycle}}\n  metrics: [{}]\n  initializer: {{name: xavier}}\n",
-        epochs_, classes_ ? "accuracy, cross_entropy" : "rmse, mae, r2");
+        "  lr_schedule: {{name: one_cycle}}\n  ema: {{decay: 0.99}}\n  metrics: [{}]\n  "
+        "initializer: {{name: xavier}}\n",
+        epochs_,
+        !classes_               ? "rmse, mae, r2"
+        : target_.distinct == 2 ? "accuracy, auc, cross_entropy"
+                                : "accuracy, cross_entropy");
   }
 
   const std::string path_;
