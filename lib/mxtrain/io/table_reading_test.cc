@@ -430,7 +430,7 @@ TEST_CASE("csv: many different numbers have knots at all ranks") {
   CHECK(even.from.size() <= 257);
   for (int i = 5; i < kRows; i += 11) {
     const double rank = std::erfc(-even.Apply(i) / std::sqrt(2.0)) / 2;
-    CHECK(std::abs(rank - (i + 0.5) / kRows) < 1e-3);
+    CHECK(std::abs(rank - (i + 0.5) / kRows) < 5e-3);  // linear between knots
   }
   // Of 0 in nine of ten rows and others, most knots are among the others.
   CHECK(measured[0].transforms[1].from.size() > 100);
