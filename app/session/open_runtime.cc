@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/session/open_runtime.h"
 
+#include <cctype>
 #include <utility>
 
 #include "app/session/device_choice.h"
@@ -30,7 +31,12 @@ std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& p
 
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
   std::vector<std::string> names = registry.Names();
-  std::erase_if(names, [](const std::string& name) { return name.starts_with("_"); });
+  std::erase_if(names, [](const std::string& name) {
+    constexpr size_t kFirst = 1;
+    const bool made_here = name.size() > kFirst &&
+                           std::isupper(static_cast<unsigned char>(name[kFirst])) != 0;
+    return name.starts_with("_") && (made_here || name.ends_with("_update"));
+  });
   return names;
 }
 

@@ -15,7 +15,8 @@ namespace mxtrain::session {
 // A registry with the built-in operators and the plug-ins of flags and configuration.
 std::shared_ptr<OperatorRegistry> MakeRegistry(const std::vector<std::string>& plugins,
                                                DeviceType device = DeviceType::kCPU);
-// The public names; those with a leading underscore are internal, or kept for MXNet's files.
+// Those that layers of a net may be, also with MXNet's leading underscore (_mul_scalar). Without
+// operators that only passes and the trainer use: an underscore and a capital, or an update.
 std::vector<std::string> PublicOperators(const OperatorRegistry& registry);
 // The workers of the runtime for --cpu-workers: one for a GPU. Its nets use the CPU for one
 // operator at a time, if for any (operator/host_kernel.h), and that has all threads.

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "app/commands/operator_arrays.h"
 #include "app/session/open_runtime.h"
 
@@ -52,6 +54,21 @@ TEST_CASE("the arrays in JSON") {
   CHECK(fully_connected["variants"][0]["arguments"] == Json(Strings{"data", "weight"}));
   CHECK(fully_connected["variants"][0]["is_count"] == false);
   CHECK(commands::JsonOfOperator(Registry(), "Concat")["variants"][0]["is_count"] == true);
+}
+
+TEST_CASE("operators that nets use are listed, and none that only passes put into graphs") {
+  const Strings listed = session::PublicOperators(Registry());
+  const auto is_listed = [&listed](const char* name) {
+    return std::ranges::find(listed, name) != listed.end();
+  };
+  for (const char* name : {"Convolution", "_mul_scalar", "_plus_scalar", "_arange",
+                           "_greater_equal_scalar", "_power_scalar"})
+    CHECK_MESSAGE(is_listed(name), name);
+  for (const char* name : {"_ElementwiseChain", "_BatchNormActivation", "_loss_scale_update"}) {
+    CHECK_MESSAGE(Registry().Has(name), name);
+    CHECK_FALSE_MESSAGE(is_listed(name), name);
+  }
+  CHECK(commands::JsonOfOperator(Registry(), "_mul_scalar")["group"] == "elementwise functions");
 }
 
 TEST_CASE("the arrays of every operator can be described") {
