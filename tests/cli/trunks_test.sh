@@ -4,10 +4,10 @@
 # with features that are computed once; and the configurations that `init` writes for a table of images.
 . "$(dirname "$0")/common.sh"
 
-"$helper" images photos 30                # photos/bright, photos/dark
+"$helper" images photos 30                # photos/light, photos/dark
 awk 'BEGIN { print "photo,width,weight,town,kind,tags,price"; n = 0; split("Ahead,Boom,Cede", towns, ",")
-  while (("find photos -type f | sort" | getline file) > 0) { ++n; bright = file ~ /bright/; width = n * 37 % 50; weight = n * 11 % 7
-    printf "%s,%d,%d,%s,%s,%s,%d\n", file, width, weight, towns[n % 3 + 1], (bright ? "bright" : "dark"), (n % 2 ? "old" : "old;new"), 20 + 10 * bright + width - 2 * weight } }' \
+  while (("find photos -type f | sort" | getline file) > 0) { ++n; bright = file ~ /light/; width = n * 37 % 50; weight = n * 11 % 7
+    printf "%s,%d,%d,%s,%s,%s,%d\n", file, width, weight, towns[n % 3 + 1], (bright ? "light" : "dark"), (n % 2 ? "old" : "old;new"), 20 + 10 * bright + width - 2 * weight } }' \
   >items.csv
 cat >whole.yaml <<'END'
 net: {use: squeezenet1_1, input: [3, 48, 48]}
@@ -25,7 +25,8 @@ net:
   layers:
     - FullyConnected: {name: kinds, num_hidden: "${classes}"}
     - SoftmaxOutput: {name: kind}
-    - Concat: {name: row, inputs: [features, size], dim: 1}
+    - FullyConnected: {name: size_row, inputs: size, num_hidden: 4}
+    - Concat: {name: row, inputs: [features, size_row], dim: 1}
     - FullyConnected: {name: value, num_hidden: 1}
     - LinearRegressionOutput: {name: price}
 vars: {stochastic_depth: 0}
@@ -43,7 +44,7 @@ train: {epochs: 2, weights: lite, optimizer: {name: adamw, lr: 0.001}}
 END
 expect 0 check two.yaml
 expect 0 train two.yaml --out two
-says "245 arrays taken; 4 are re-initialized, not in the file: kinds_bias, kinds_weight, value_bias, value_weight"
+says "245 arrays taken; 6 are re-initialized, not in the file: kinds_bias, kinds_weight, size_row_bias, size_row_weight, value_bias, value_weight"
 expect 0 eval two
 prints "price"
 expect 0 infer two items.csv --format csv
@@ -54,18 +55,18 @@ expect 3 check two.yaml net.until=feature
 says "command line:1:11: error: net.until: efficientnet_lite0 has no stage or layer 'feature'; did you mean 'features'?"
 says "its stages are stride2, stride4, stride8, stride16, stride32; its layers are stem, stage1,"
 expect 3 check two.yaml net.until=stage3
-says "two.yaml:8:36: error: 'features' is a layer of efficientnet_lite0 behind 'stage3', where net.until ends it"
+says "two.yaml:9:36: error: 'features' is a layer of efficientnet_lite0 behind 'stage3', where net.until ends it"
 
-# --- the features are computed once, and the numbers stay beside them; stopped and resumed, the run ends in the same bytes
-frozen=(data.cache=features 'train.freeze={except: [kinds_*, value_*], global_stats: true}' train.epochs=3)
+# --- the features are computed once, and the numbers stay beside them; stopped and resumed, the run ends in the same weights
+frozen=(data.cache=features 'train.freeze={except: [kinds_*, size_row_*, value_*], global_stats: true}' train.epochs=3)
 expect 0 plan two.yaml "${frozen[@]}"
-prints "features are computed once: 1282 numbers for each example"
+prints "are computed once: 1282 numbers for each example"
 expect 0 train two.yaml --out plain "${frozen[@]:1}" -q
 expect 0 train two.yaml --out cached "${frozen[@]}"
 says "1282 numbers for each image"
 expect 0 train two.yaml --out stopped "${frozen[@]}" train.max_steps=9 -q
 expect 0 train stopped --resume train.max_steps=null -q
-holds "a resumed run ends otherwise" cmp -s cached/checkpoints/last stopped/checkpoints/last
+holds "a resumed run ends otherwise" "$helper" compare cached/checkpoints/last stopped/checkpoints/last
 for run in plain cached; do
   expect 0 infer $run items.csv --format csv --output $run.csv
 done
