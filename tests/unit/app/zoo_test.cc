@@ -107,10 +107,8 @@ TEST_CASE("wrong uses of a net by name are errors at their places") {
       "net: {use: resnet18, until: features, inputs: {image: [3, 64, 64], size: [2]}, layers: "
       "[SoftmaxOutput]}\n",
       "net.inputs: resnet18 reads an input 'data', which is not among them");
-  says(
-      "net: {use: vit_b_16, until: features, inputs: {data: [3, 64, 64], size: [2]}, layers: "
-      "[SoftmaxOutput]}\n",
-      "net.inputs: the layers of vit_b_16 say the size of images");
+  says("net: {use: ssdlite320_mobilenet_v3_large, inputs: {data: [3, 64, 64], size: [2]}}\n",
+       "net.inputs: the layers of ssdlite320_mobilenet_v3_large say the size of images");
 }
 
 TEST_CASE("layers and decoders continue a net by name behind the last layer that they take") {
