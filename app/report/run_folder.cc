@@ -299,14 +299,20 @@ RunFolder RunFolder::Create(const std::string& parent, const std::string& name,
     folder.Begin(config);
     return folder;
   }
-  MakeFolders(parent);
+  const auto fail = [](const std::string& why) {
+    Throw(ErrorKind::kFileSystem, "{}; --out DIR writes the run elsewhere", why);
+  };
+  try {
+    MakeFolders(parent);
+  } catch (const Error& error) {
+    fail(error.what());
+  }
   for (int number = HighestNumber(parent, name) + 1;; ++number) {
     const fs::path path = fs::path(parent) / format("{}-{:04}", name, number);
     std::error_code error;
     if (!fs::create_directory(path, error)) {
       if (error)
-        Throw(ErrorKind::kFileSystem, "cannot create the folder {}: {}", path.string(),
-              ReasonOf(error.value()));
+        fail(format("cannot create the folder {}: {}", path.string(), ReasonOf(error.value())));
       continue;  // another process took the number
     }
     RunFolder folder(path.string());

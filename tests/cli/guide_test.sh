@@ -141,6 +141,7 @@ small_run() { # photos.yaml and a run of it
   cp small.yaml photos.yaml
   mxtrain train photos.yaml -q
 }
+before_answers() { small_run; }
 before_experiments() { cp small.yaml photos.yaml; }
 before_fine_tuning() {
   small_run
