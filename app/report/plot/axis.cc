@@ -110,7 +110,7 @@ void Axis::AddByteTicks(int count) {
   const ByteUnit unit = UnitOfBytes(most);
   const double step = ByteStep(high_ - low_, count);
   for (double k = std::ceil(low_ / step - 1e-6); k * step <= high_ + 1e-6 * step && HasRoom(); ++k)
-    ticks_.push_back({k * step, format("{:g} {}", k * step / unit.bytes, unit.name)});
+    ticks_.push_back({k * step, format("{:g} {}", k * step / unit.bytes + 0.0, unit.name)});
 }
 
 void Axis::AddLinearTicks(int count, bool whole) {
