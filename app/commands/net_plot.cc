@@ -21,7 +21,7 @@ using plot::Drawing;
 using plot::Point;
 
 constexpr double kTextSize = 12, kTitleSize = 16;
-constexpr double kBoxWidth = 262, kBoxHeight = 38, kPitch = 66, kPassing = 18, kLaneGap = 14,
+constexpr double kBoxWidth = 276, kBoxHeight = 38, kPitch = 66, kPassing = 18, kLaneGap = 14,
                  kColumnGap = 56, kMargin = 24, kTopMargin = 92;
 constexpr int kMostOfOneColumn = 14;  // maximum number of rows without a break into columns
 const plot::Stroke kConnection{plot::kGray, 1.3, {}};
