@@ -140,6 +140,7 @@ TEST_CASE("a Monitor may destroy its executor; a run that failed is no obstacle"
     executor->SetMonitor([&](const std::string&, const TBlob&) {
       pushed.get_future().wait();
       executor.reset();
+      CHECK(net.alive > 0);  // the run still needs them
       if (fails) Throw(ErrorKind::kData, "broken");
     });
     net.Run(*executor);
