@@ -3,15 +3,34 @@
 # Breaks a module, one fault at a time, and demands that the named tests turn red.
 #
 #   tests/mutations/run.sh MODULE [BUILD_DIR] [PATTERN]     BUILD_DIR: a configured build (default build/asan); PATTERN: only lines that match
+#   tests/mutations/run.sh --check                          every line of every list still changes its file; builds nothing
 #
 # The faults stand in MODULE.txt, the tests in the executable test_MODULE. First that is built and the named tests must be green; then a
 # fault costs the compilation of what it touches, the links, and its tests, which may take as long as a hang needs to be told from work.
 # Every file is put back, whatever happens, and all is built again at the end.
-# Exit code 9 when a fault goes unnoticed, 1 when a test is red without any, 2 when there is no such list.
+# Exit code 9 when a fault goes unnoticed or changes nothing, 1 when a test is red without any, 2 when there is no such list.
 set -euo pipefail
 shopt -s inherit_errexit
 root=$(cd "$(dirname "$0")/../.." && pwd)
 module=${1:-}
+if [[ $module == --check ]]; then
+  stale=0
+  for list in "$root"/tests/mutations/*.txt; do
+    name=$(basename "$list" .txt)
+    while IFS='|' read -r file expression filter; do
+      read -r file <<<"$file"
+      [[ -n $file && $file != \#* ]] || continue
+      path=$root/lib/mxtrain/$name/$file
+      read -r expression <<<"$expression"
+      changed=$(sed -e "$expression" "$path" 2>&1 | cmp -s - "$path" && echo no || echo yes)
+      if [[ ! -f $path || -z $filter || $changed == no ]] || ! sed -n -e "$expression" /dev/null 2>/dev/null; then
+        echo "$name.txt: $file: no file, no filter, or nothing that it changes: $expression"
+        stale=1
+      fi
+    done <"$list"
+  done
+  exit $((stale * 9))
+fi
 build=${2:-$root/build/asan}
 pattern=${3:-}
 list=$root/tests/mutations/$module.txt
