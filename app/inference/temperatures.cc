@@ -72,7 +72,8 @@ HeadCalibration ReadCalibration(const std::string& checkpoint, const Logger& log
         Throw(ErrorKind::kData, "{} is damaged: the temperature is not positive", file);
       calibration.temperatures[head] = value;
     }
-    for (const auto& [head, thresholds] : json.value("thresholds", Json::object()).items())
+    if (!json.contains("thresholds")) return calibration;
+    for (const auto& [head, thresholds] : json.at("thresholds").items())
       calibration.thresholds[head] = thresholds.get<std::vector<double>>();
   } catch (const nlohmann::json::exception& e) {
     Throw(ErrorKind::kData, "{} is damaged: {}", file, e.what());
