@@ -241,6 +241,13 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 expect 8 train points.yaml --out points.csv/run
 says "cannot create the folder points.csv/run"
+mkdir unwritable
+sed "s,points.csv,$PWD/points.csv," points.yaml >unwritable/points.yaml
+: >unwritable/runs # no folder can be there
+pushd unwritable >/dev/null || exit 1
+expect 8 train points.yaml
+says "; --out DIR writes the run elsewhere"
+popd >/dev/null || exit 1
 
 # --- a check failed: 9
 expect 9 train points.yaml --min-metric 1
