@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kHeldOut = 0.2;
-constexpr int64_t kMostWordsOfColumn = 1000, kMostNumberedClasses = 10;
+constexpr int64_t kMostImageWords = 1000, kMostNumberedClasses = 10;
 
 struct ImageColumns {
   std::string images;
@@ -132,7 +132,7 @@ std::string WhyLeftOut(const io::TableColumn& column) {
   if (column.distinct < 2) return "the same in every row";
   if (column.holds_words() && io::HasImageEnding(column.first_word)) return "more images";
   if (column.holds_words() &&
-      (column.distinct * 2 > column.words || column.distinct > kMostWordsOfColumn))
+      (column.distinct * 2 > column.words || column.distinct > kMostImageWords))
     return format("{} different words", column.distinct);
   if (!column.holds_words() && column.words > 0)
     return format("numbers and other cells, the first '{}'", column.first_word);
