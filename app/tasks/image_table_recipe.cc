@@ -118,7 +118,7 @@ void LookForSets(const RecipeRequest& request, ImageColumns* columns) {
   }
 }
 
-ImageTarget KindOf(const ImageColumns& columns) {
+ImageTarget TargetKind(const ImageColumns& columns) {
   const io::TableColumn& target = *columns.target;
   if (!columns.delimiter.empty()) return ImageTarget::kSets;
   const bool counts = target.whole && target.least == 0 &&
@@ -411,7 +411,7 @@ std::unique_ptr<Recipe> RecognizeImageTable(const RecipeRequest& request, ImageT
   const io::TableColumn& target = TargetAmong(*all, *images, request);
   columns.target = &target;
   LookForSets(request, &columns);
-  const ImageTarget kind = KindOf(columns);
+  const ImageTarget kind = TargetKind(columns);
   if (kind != wanted) return nullptr;
   if (kind == ImageTarget::kNumbers && target.words > 0) {
     Throw(ErrorKind::kData,
