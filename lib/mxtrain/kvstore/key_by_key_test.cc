@@ -271,6 +271,29 @@ TEST_CASE("a key that is summed twice leaves the sum of another key of its bucke
   });
 }
 
+TEST_CASE("a key that is summed twice on GPUs leaves the sum of another key of its bucket alone") {
+  const std::vector<Context> gpus{Context::gpu(0), Context::gpu(1)};
+  const auto runtime = test::NewFakeGpuRuntime();
+  const auto store = KVStore::Create(*runtime, "device", gpus, test::NewFakeCommunicator);
+  const auto on_both = [&](float value) {
+    std::vector<NDArray> arrays;
+    for (const Context gpu : gpus)
+      arrays.push_back(NDArray::FromVector(*runtime, TShape({2}), {value, value}, gpu));
+    return arrays;
+  };
+  for (int key : {0, 1}) store->Init(key, on_both(0), /*share=*/false);
+  store->SetBuckets({{1, 0}});
+  const std::vector<NDArray> ones = on_both(1), tens = on_both(10), of_other = on_both(1);
+  store->Sum(0, ones, 0);
+  const KVStore::KeySums again{0, store->Sum(0, tens, 0), 0};
+  const KVStore::KeySums other{1, store->Sum(1, of_other, 0), 0};
+  store->Update(std::vector{again, other});
+  for (size_t d = 0; d < gpus.size(); ++d) {
+    CHECK(store->Values(0)[d].ToVector() == FloatVector{20, 20});
+    CHECK(store->Values(1)[d].ToVector() == FloatVector{2, 2});
+  }
+}
+
 TEST_CASE("a rank whose sums have failed leaves the others to agree on the order of sending") {
   const std::vector<std::string> errors = test::ErrorsOf(
       2,
