@@ -132,7 +132,7 @@ class TableRecipe final : public Recipe {
     std::set<std::string> used = ReservedNames();
     for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
     head_ = LayerName(target_.name, &used);
-    logarithm_ = !classes_ && IsSkewed(target_);
+    skewed_ = !classes_ && IsSkewed(target_);
     const int64_t steps = classes_ ? kStepsOfClasses : kStepsOfNumbers;
     batch_ = std::min(std::clamp<int64_t>(rows() / 32, kLeastBatch, kMostBatch),
                       std::max<int64_t>(rows() / 2, 1));
@@ -152,7 +152,7 @@ class TableRecipe final : public Recipe {
         "#   mxtrain train {}\n#   mxtrain infer runs/latest new.csv\n\nseed: 1\n\n",
         classes_ ? "Classes of the rows" : "A number for each row", choice_.file);
     // Classes are learned by heart sooner than numbers.
-    text += TextLine(format("vars: {{width: 128, dropout: {}}}", classes_ ? "0.3" : "0.1"),
+    text += TextLine(format("vars: {{width: 128, dropout: {}}}", classes_ ? "0.4" : "0.1"),
                      "of the layers; more of it for fewer rows");
     text += R"(
 blocks:
@@ -177,7 +177,7 @@ blocks:
             {"target", target_.name},   {"classes", classes_},
             {"numbers", plan_.numbers}, {"categories", categories},
             {"skipped", plan_.skipped}, {"missing_words", plan_.missing_words},
-            {"logarithm", logarithm_},  {"batch_size", batch_},
+            {"skewed", skewed_},        {"batch_size", batch_},
             {"epochs", epochs_}};
   }
 
@@ -188,8 +188,8 @@ blocks:
         choice_.file, rows(), rows() == 1 ? "row" : "rows", target_.name,
         classes_ ? format("{} classes", target_.distinct)
                  : format("numbers from {:.6g} to {:.6g}", target_.least, target_.most),
-        logarithm_ ? ", learned as logarithms" : "", Counted(std::ssize(plan_.numbers), "column"),
-        std::ssize(plan_.categories));
+        skewed_ ? ", most of them small (normalize: log)" : "",
+        Counted(std::ssize(plan_.numbers), "column"), std::ssize(plan_.categories));
     const std::vector<std::string> missing(plan_.missing_words.begin(), plan_.missing_words.end());
     if (!missing.empty())
       text += format("taken as missing, as empty cells are: {}\n", FirstOf(missing, 8));
@@ -252,7 +252,7 @@ blocks:
            TextLine(
                format(
                    "    - Variable: {{name: frequency, shape: [1, {}, 24], init: {{name: normal, "
-                   "sigma: 3}}}}",
+                   "sigma: 8}}}}",
                    numbers),
                "of frequencies that are learned, and these a vector") +
            R"(    - broadcast_mul: {name: angle, inputs: [each, frequency]}
@@ -292,15 +292,15 @@ blocks:
 
   std::string NormalizeLines() const {
     std::string text;
-    if (plan_.ranked.empty() && !logarithm_)
+    if (plan_.ranked.empty())
       return TextLine("    normalize: auto", "numbers get mean 0 and deviation 1");
     text += "    normalize:\n";
     if (!plan_.ranked.empty())
       text += TextLine(format("      quantile: {}", ListText(plan_.ranked)),
                        "numbers get the ranks of a normal distribution");
-    if (logarithm_)
-      text += TextLine(format("      log: {}", ListText({target_.name})),
-                       "learned as a logarithm, predicted in its own units");
+    if (skewed_)
+      text += TextLine(format("      # log: {}", ListText({target_.name})),
+                       "for small relative errors; without, for a small rmse");
     return text;
   }
 
@@ -320,7 +320,7 @@ blocks:
   const TablePlan plan_;
   const bool classes_;
   std::string head_;
-  bool logarithm_ = false;
+  bool skewed_ = false;
   int64_t batch_ = 0, epochs_ = 0;
   RecipeChoice choice_;
 };
