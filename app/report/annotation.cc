@@ -48,37 +48,48 @@ struct Area {
   }
 };
 
-// Lines inside the box, on whole pixels.
-void AddOutline(const LabelledBox& box, double width, plot::Drawing* drawing) {
+// On whole pixels. In place: a drawing would take memory by the area.
+void Fill(const Area& area, const io::Rgb& colour, io::Image* image) {
+  const auto within = [](double at, int most) {
+    return static_cast<int>(std::clamp(std::round(at), 0.0, static_cast<double>(most)));
+  };
+  const int left = within(area.left, image->width),
+            right = within(area.left + area.width, image->width);
+  for (int y = within(area.top, image->height); y < within(area.top + area.height, image->height);
+       ++y) {
+    for (int x = left; x < right; ++x)
+      std::copy(colour.begin(), colour.end(), image->row(y) + 3 * x);
+  }
+}
+
+// Lines inside the box.
+void AddOutline(const LabelledBox& box, double width, io::Image* image) {
   const double left = std::round(box.left), top = std::round(box.top),
                right = std::max(std::round(box.right), left + 1),
                bottom = std::max(std::round(box.bottom), top + 1);
-  const plot::Colour colour{box.colour[0], box.colour[1], box.colour[2]};
   const double across = std::min(width, right - left), down = std::min(width, bottom - top);
-  drawing->AddBox({left, top}, right - left, down, colour);
-  drawing->AddBox({left, bottom - down}, right - left, down, colour);
-  drawing->AddBox({left, top}, across, bottom - top, colour);
-  drawing->AddBox({right - across, top}, across, bottom - top, colour);
+  for (const Area& line :
+       {Area{left, top, right - left, down}, Area{left, bottom - down, right - left, down},
+        Area{left, top, across, bottom - top}, Area{right - across, top, across, bottom - top}})
+    Fill(line, box.colour, image);
 }
 
 // Within the image and beside the texts that have their places.
 std::optional<Area> PlaceOf(const LabelledBox& box, double width, double height,
-                            const plot::Drawing& image, const std::vector<Area>& taken) {
-  const double x = std::clamp(std::round(box.left), 0.0, std::max(0.0, image.width() - width));
+                            const io::Image& image, const std::vector<Area>& taken) {
+  const double x = std::clamp(std::round(box.left), 0.0, std::max(0.0, image.width - width));
   for (const double y : {box.top - height, box.top, box.bottom, box.bottom - height}) {
     const Area area{x, std::round(y), width, height};
-    if (area.top < 0 || area.top + height > image.height()) continue;
+    if (area.top < 0 || area.top + height > image.height) continue;
     if (std::ranges::none_of(taken, [&](const Area& other) { return area.Overlaps(other); }))
       return area;
   }
   return std::nullopt;
 }
 
-void AddText(const LabelledBox& box, const std::string& text, const Area& area, double size,
+void AddText(const io::Rgb& ground, const std::string& text, const Area& area, double size,
              plot::Drawing* drawing) {
-  const io::Rgb& c = box.colour;
-  drawing->AddBox({area.left, area.top}, area.width, area.height, {c[0], c[1], c[2]});
-  const bool dark = 0.3 * c[0] + 0.6 * c[1] + 0.1 * c[2] < 128;
+  const bool dark = 0.3 * ground[0] + 0.6 * ground[1] + 0.1 * ground[2] < 128;
   drawing->AddText({area.left + 2, area.top + 1 + size * kAbove}, text,
                    {.size = size, .colour = dark ? plot::kWhite : plot::kBlack});
 }
@@ -91,8 +102,8 @@ void DrawLabel(const std::string& text, io::Image* image) {
   const double room = image->width - 2 * margin;
   const double by_width = room / std::max(plot::TextWidth(text, 1), 1e-3);
   const double size = std::max(std::min(by_width, image->height / 12.0 / kLine), kLeastSize);
+  Fill({0, 0, static_cast<double>(image->width), size * kLine + 2 * margin}, {32, 32, 32}, image);
   plot::Drawing drawing(image->width, image->height);
-  drawing.AddBox({0, 0}, image->width, std::round(size * kLine + 2 * margin), {32, 32, 32});
   drawing.AddText({margin, margin + size * kAbove}, plot::FitName(text, size, room),
                   {.size = size, .colour = plot::kWhite});
   plot::DrawOnto(drawing, image);
@@ -109,17 +120,18 @@ void DrawBoxes(const std::vector<LabelledBox>& boxes, io::Image* image) {
                        pixel(box.bottom), box.colour,     {}};
   };
   for (auto box = boxes.rbegin(); box != boxes.rend(); ++box)
-    AddOutline(placed(*box), width, &drawing);
+    AddOutline(placed(*box), width, image);
   std::vector<Area> taken;
   for (const LabelledBox& box : boxes) {
     if (box.text.empty()) continue;
     const std::string text = plot::FitName(box.text, size, image->width - 4);
     const std::optional<Area> area =
         PlaceOf(placed(box), std::ceil(plot::TextWidth(text, size)) + 4,
-                std::ceil(size * kLine) + 2, drawing, taken);
+                std::ceil(size * kLine) + 2, *image, taken);
     if (!area) continue;
     taken.push_back(*area);
-    AddText(box, text, *area, size, &drawing);
+    Fill(*area, box.colour, image);
+    AddText(box.colour, text, *area, size, &drawing);
   }
   plot::DrawOnto(drawing, image);
 }
