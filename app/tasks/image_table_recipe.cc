@@ -90,6 +90,7 @@ const io::TableColumn& TargetAmong(const std::vector<io::TableColumn>& columns,
         request.folder, images.name);
 }
 
+// The images with their targets; `delimiter`: between the classes of a cell, "": each cell is one.
 std::unique_ptr<io::Source> TableOf(const RecipeRequest& request, const ImageColumns& columns,
                                     const std::string& delimiter) {
   Kwargs kwargs = {
@@ -97,23 +98,22 @@ std::unique_ptr<io::Source> TableOf(const RecipeRequest& request, const ImageCol
       {"missing", "drop"},
       {"picture_fields", "(data)"},
       {"data_fields", params::Print(std::vector<std::string>{"data=" + columns.images})}};
-  if (!delimiter.empty()) {
-    kwargs.emplace_back("label_fields",
-                        params::Print(std::vector<std::string>{"target=" + columns.target->name}));
-    kwargs.emplace_back("label_delim", delimiter);
-  }
+  kwargs.emplace_back("label_fields",
+                      params::Print(std::vector<std::string>{"target=" + columns.target->name}));
+  if (!delimiter.empty()) kwargs.emplace_back("label_delim", delimiter);
   return io::MakeSource("csv", kwargs);
 }
 
-// Whether the cells hold several words with a sign between them: then there are fewer different
-// words than different cells.
+// Whether the cells hold several words with a sign between them: then the words are others than
+// the cells, and no more.
 void LookForSets(const RecipeRequest& request, ImageColumns* columns) {
   if (!columns->target->holds_words()) return;
+  const std::vector<std::string> cells = TableOf(request, *columns, "")->class_names();
   for (const char* sign : {";", "|", ","}) {
-    const auto classes = static_cast<int64_t>(TableOf(request, *columns, sign)->num_classes());
-    if (classes >= columns->target->distinct || classes == 0) continue;
+    const std::vector<std::string> words = TableOf(request, *columns, sign)->class_names();
+    if (words == cells || words.size() > cells.size()) continue;
     columns->delimiter = sign;
-    columns->classes = classes;
+    columns->classes = std::ssize(words);
     return;
   }
 }
