@@ -33,8 +33,8 @@ std::vector<std::string> PublicOperators(const OperatorRegistry& registry) {
   std::vector<std::string> names = registry.Names();
   std::erase_if(names, [](const std::string& name) {
     constexpr size_t kFirst = 1;
-    const bool made_here = name.size() > kFirst &&
-                           std::isupper(static_cast<unsigned char>(name[kFirst])) != 0;
+    const bool made_here =
+        name.size() > kFirst && std::isupper(static_cast<unsigned char>(name[kFirst])) != 0;
     return name.starts_with("_") && (made_here || name.ends_with("_update"));
   });
   return names;

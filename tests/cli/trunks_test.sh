@@ -5,7 +5,8 @@
 . "$(dirname "$0")/common.sh"
 
 "$helper" images photos 30                # photos/light, photos/dark
-awk 'BEGIN { print "photo,width,weight,town,kind,tags,price"; n = 0; split("Ahead,Boom,Cede", towns, ",")
+awk 'BEGIN { print "photo,width,weight,town,kind,tags,price"; n = 0
+  split("Ahead,Boom,Cede", towns, ",")
   while (("find photos -type f | sort" | getline file) > 0) { ++n; bright = file ~ /light/; width = n * 37 % 50; weight = n * 11 % 7
     printf "%s,%d,%d,%s,%s,%s,%d\n", file, width, weight, towns[n % 3 + 1], (bright ? "light" : "dark"), (n % 2 ? "old" : "old;new"), 20 + 10 * bright + width - 2 * weight } }' \
   >items.csv
@@ -89,7 +90,8 @@ prints "beside the images: 2 columns of numbers, 3 of words"
 expect 0 train price.yaml --out price train.epochs=1 -q
 expect 0 init items.csv --target kind --net efficientnet_lite0 --weights lite --size 32 --output kind.yaml
 prints "what is predicted: kind, 2 classes"
-for line in '  until: features ' '    data: [3, 32, 32]' '  stochastic_depth: 0' 'lr_schedule: {name: one_cycle}' '    - SoftmaxOutput: {name: kind, smooth_alpha: 0.1}'; do
+for line in '  until: features ' '    data: [3, 32, 32]' '  stochastic_depth: 0' \
+  'lr_schedule: {name: one_cycle}' '    - SoftmaxOutput: {name: kind, smooth_alpha: 0.1}'; do
   holds "the recipe for classes lacks: $line" grep -qF -e "$line" kind.yaml
 done
 expect 0 train kind.yaml --out kind train.max_steps=2 -q
