@@ -22,7 +22,8 @@ Outcome Use(const std::string& text, std::vector<std::string> overrides = {}) {
   request.files = {"net.yaml"};
   request.overrides = std::move(overrides);
   request.working_folder = folder.path();
-  return LoadAndBuild(request, *BuiltinOperators());
+  static const auto registry = BuiltinOperators();  // composite operators of a net refer to it
+  return LoadAndBuild(request, *registry);
 }
 
 int64_t Classes(const Outcome& o) {
