@@ -2,6 +2,7 @@
 // Several steps of each optimizer with its default parameters, against its formula in double.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <future>
@@ -328,9 +329,14 @@ TEST_CASE("an updater may be destroyed by a function of the engine before its up
   const auto train = [&runtime](bool destroy) {
     NDArray weight = NDArray::FromVector(runtime, TShape{2}, {1, 2});
     const NDArray grad = NDArray::FromVector(runtime, TShape{2}, {1, -2});
-    auto updater = std::make_unique<OptimizerUpdater>(
-        runtime, Optimizer::Create("adam", {}),
+    alignas(OptimizerUpdater) std::array<std::byte, sizeof(OptimizerUpdater)> memory;
+    OptimizerUpdater* const updater = std::construct_at(
+        reinterpret_cast<OptimizerUpdater*>(memory.data()), runtime, Optimizer::Create("adam", {}),
         std::vector<OptimizerUpdater::Key>{{"weight", {weight}, {1, 1}}}, kScale);
+    const auto end = [&] {  // whoever uses it later is seen
+      std::destroy_at(updater);
+      memory.fill(std::byte{0xff});
+    };
     runtime.engine().WaitForAll();
     std::promise<void> open, destroyed;
     runtime.engine().PushSync([&](RunContext) { open.get_future().wait(); }, {}, {}, {});
@@ -341,13 +347,15 @@ TEST_CASE("an updater may be destroyed by a function of the engine before its up
     }
     runtime.engine().PushSync(
         [&](RunContext) {
-          if (destroy) updater.reset();
+          if (destroy) end();
           destroyed.set_value();
         },
         {}, {}, {.property = engine::FnProperty::kIO});
     destroyed.get_future().wait();
     open.set_value();
-    return weight.ToVector();
+    const std::vector<float> trained = weight.ToVector();
+    if (!destroy) end();
+    return trained;
   };
   CHECK(train(true) == train(false));
   CHECK_NOTHROW(runtime.engine().WaitForAll());
