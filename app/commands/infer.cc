@@ -126,7 +126,7 @@ class Infer final : public Command {
         "  mxtrain infer runs/latest photos --copy-to sorted --min-score 0.8\n"
         "  mxtrain infer runs/houses new.csv --key id --output predicted.csv\n"
         "  mxtrain infer downloads/resnet@0 photos --size 3,224,224\n"
-        "  mxtrain infer runs/latest photos --output-layer flatten0 --output features.npy > "
+        "  mxtrain infer runs/latest photos --output-layer features --output features.npy > "
         "names.txt\n"
         "  mxtrain infer net.onnx --input left=a.npy --input right=b.npy --output scores.npy");
   }

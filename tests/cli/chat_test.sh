@@ -16,26 +16,13 @@ for ((i = 0; i < 400; ++i)); do
 done >chats.jsonl
 cat >chat.yaml <<'END'
 name: chat
-task: language_model
-include: SOURCE/configs/common/transformer.yaml
-vars: {length: 96, width: 32, heads: 2, norm_eps: 1.0e-5}
-net:
-  input: ["${length}"]
-  layers:
-    - Variable: {name: token_weight, shape: ["${classes}", "${width}"]}
-    - Variable: {name: position, shape: [1, "${length}", "${width}"], init: {name: normal, sigma: 0.02}}
-    - Embedding: {name: tokens, inputs: data, weight: token_weight, input_dim: "${classes}", output_dim: "${width}"}
-    - broadcast_add: {name: placed, inputs: [tokens, position]}
-    - encoder: {name: unit0, width: "${width}", heads: "${heads}", hidden: "${2 * width}", causal: true}
-    - layer_norm: {name: head}
-    - FullyConnected: {name: scores, weight: token_weight, num_hidden: "${classes}", flatten: false, no_bias: true}
-    - transpose: {name: by_token, axes: [0, 2, 1]}
-    - SoftmaxOutput: {name: softmax, multi_output: true, normalization: valid, use_ignore: true}
+include: SOURCE/tests/cli/small_transformer.yaml
+vars: {length: 96, width: 32}
 data:
   batch_size: 8
   train: {source: chat, path: chats.jsonl, shuffle: true}
   val: {source: chat, path: chats.jsonl}
-train: {epochs: 30, optimizer: {name: adamw, lr: 0.01}, initializer: {name: normal, sigma: 0.1}}
+train: {epochs: 30, optimizer: {name: adamw, lr: 0.01}}
 END
 sed -i "s#SOURCE#$source_dir#" chat.yaml
 expect 0 check chat.yaml

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "mxtrain/base/params.h"
+#include "mxtrain/io/internal/text_params.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::io {
@@ -51,12 +52,7 @@ struct ChatParam : Parameter<ChatParam> {
         .Enum({{"characters", kCharacters}, {"bytes", kBytes}})
         .Default(kCharacters)
         .Help("what a token is; characters are those of the training data");
-    f.Add("tokenizer_file", &P::tokenizer_file)
-        .IsPath()
-        .Default("")
-        .Help(
-            "instead of tokenizer: a tokenizer.json, or a folder with GPT-2's encoder.json and "
-            "vocab.bpe");
+    AddTokenizerFile(f, &P::tokenizer_file);
     f.Add("length", &P::length)
         .Default(0)
         .Range(0)
@@ -66,10 +62,7 @@ struct ChatParam : Parameter<ChatParam> {
         .Help(
             "an example is several whole conversations, which do not see each other, and padding; "
             "False: one and padding");
-    f.Add("tokenizer_text", &P::tokenizer_text)
-        .Internal()
-        .Default("")
-        .Help("the tokenizer of the training data, which other data is read with");
+    AddTokenizerText(f, &P::tokenizer_text);
     f.Add("chat_text", &P::chat_text)
         .Internal()
         .Default("")

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mxtrain/base/params.h"
+#include "mxtrain/io/internal/text_params.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::io {
@@ -47,12 +48,7 @@ struct LabelledTextParam : Parameter<LabelledTextParam> {
         .Enum({{"characters", kCharacters}, {"words", kWords}, {"bytes", kBytes}})
         .Default(kWords)
         .Help("what a token is; characters and words are those of the training data");
-    f.Add("tokenizer_file", &P::tokenizer_file)
-        .IsPath()
-        .Default("")
-        .Help(
-            "instead of tokenizer: a tokenizer.json, or a folder with GPT-2's encoder.json and "
-            "vocab.bpe");
+    AddTokenizerFile(f, &P::tokenizer_file);
     f.Add("vocabulary", &P::vocabulary)
         .Default(0)
         .Range(0, 1 << 22)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mxtrain/base/params.h"
+#include "mxtrain/io/internal/text_params.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::io {
@@ -33,12 +34,7 @@ struct TextParam : Parameter<TextParam> {
         .Enum({{"characters", kCharacters}, {"words", kWords}, {"bytes", kBytes}})
         .Default(kCharacters)
         .Help("what a token is; characters and words are those of the text at path");
-    f.Add("tokenizer_file", &TextParam::tokenizer_file)
-        .IsPath()
-        .Default("")
-        .Help(
-            "instead of tokenizer: a tokenizer.json, or a folder with GPT-2's encoder.json and "
-            "vocab.bpe");
+    AddTokenizerFile(f, &TextParam::tokenizer_file);
     f.Add("length", &TextParam::length)
         .Default(0)
         .Range(0)
@@ -63,10 +59,7 @@ struct TextParam : Parameter<TextParam> {
     f.Add("part", &TextParam::part)
         .Default({0, 1})
         .Help("from where to where the tokens are taken, as fractions of them all: [0, 0.9]");
-    f.Add("tokenizer_text", &TextParam::tokenizer_text)
-        .Internal()
-        .Default("")
-        .Help("the tokenizer of the training data, which other data is read with");
+    AddTokenizerText(f, &TextParam::tokenizer_text);
   }
 };
 
