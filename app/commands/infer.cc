@@ -61,7 +61,7 @@ class Infer final : public Command {
                 "classes of multi-label models and boxes with at least this score are predicted, "
                 "and of "
                 "two classes the second one (`eval` lists what each threshold does); default: of "
-                "classes what `eval --calibrate` fitted, else 0.5, 0.3 of boxes")
+                "classes what was fitted (help calibration), else 0.5, 0.3 of boxes")
         .Within(0.0, 1.0);
     arguments
         .Option("--format", &format_,

@@ -69,7 +69,7 @@ class ChatLine {
                     Shortened(name)));
       }
       if (!content || content->is_null()) Fail(place + " has no content");
-      if (weight && !weight->is_number()) Fail(place + " has a weight that is no number");
+      if (weight && !weight->is_number()) Fail(place + " has a weight of another type");
       Add({*known, ContentOf(*content, place)}, !weight || weight->get<double>() != 0);
     }
   }

@@ -180,7 +180,8 @@ TEST_CASE("what is no conversation is named with its line") {
       {R"([{"role": "user", "content": null}])", "message 1 has no content"},
       {R"([{"role": "user", "content": 7}])", "message 1 has a content that is no text"},
       {R"([{"role": "user", "content": [{"image": 7}]}])", "message 1 has a part that is no text"},
-      {R"([{"role": "user", "content": "x", "weight": "y"}])", "a weight that is no number"},
+      {R"([{"role": "user", "content": "x", "weight": "y"}])",
+       "message 1 has a weight of another type"},
       {R"({"prompt": "x", "completion": 7})", "it is no conversation"}};
   for (const auto& [line, message] : kWrong) {
     CAPTURE(line);
