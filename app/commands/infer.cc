@@ -59,8 +59,8 @@ class Infer final : public Command {
     arguments
         .Option("--threshold", &threshold_,
                 "classes of multi-label models and boxes with at least this score are predicted, "
-                "and of "
-                "two classes the second one (`eval` lists what each threshold does); default: of "
+                "and of two classes the second one (`eval` lists what each threshold does); "
+                "default: of "
                 "classes what was fitted (help calibration), else 0.5, 0.3 of boxes")
         .Within(0.0, 1.0);
     arguments

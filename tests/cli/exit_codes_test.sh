@@ -44,7 +44,7 @@ prints "num_filter"
 expect 3 ops Convolutoin
 says "there is no operator 'Convolutoin'; did you mean 'Convolution'?"
 expect 3 ops maxim
-says "there is no operator 'maxim'; did you mean broadcast_maximum?"
+says "there is no operator 'maxim'; did you mean _maximum, _maximum_scalar, broadcast_maximum?"
 
 # --- configuration: 3
 expect 3 train nowhere.yaml
