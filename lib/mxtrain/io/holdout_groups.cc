@@ -3,21 +3,33 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
+#include <optional>
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/example_files.h"
+#include "mxtrain/text/substitution.h"
 
 namespace mxtrain::io {
 namespace {
 
-std::regex PatternOf(const std::string& text) {
+// Turns a text into what the pattern's first group matched in it, or the whole pattern if it has no
+// group.
+text::Substitution PatternOf(const std::string& pattern) {
+  constexpr const char *kBefore = "\\A[\\s\\S]*?", *kBehind = "[\\s\\S]*\\z";
+  const auto with = [&](const char* bracket) {
+    return text::Substitution(kBefore + (bracket + pattern) + ")" + kBehind, "$1");
+  };
   try {
-    return std::regex(text);
-  } catch (const std::regex_error& e) {
-    Throw(ErrorKind::kConfig, "holdout_group_pattern = '{}' is no regular expression: {}", text,
+    text::Substitution(pattern, "");
+    try {
+      return with("(?:");
+    } catch (const Error&) {  // there is no group 1
+      return with("(");
+    }
+  } catch (const Error& e) {
+    Throw(ErrorKind::kConfig, "holdout_group_pattern = '{}' is no regular expression: {}", pattern,
           e.what());
   }
 }
@@ -27,21 +39,19 @@ class GroupNames {
  public:
   GroupNames(const Source& source, const HoldoutParam& param, const std::string& root)
       : source_(source), root_(root), by_file_(!param.holdout_group_pattern.empty()) {
-    if (by_file_) pattern_ = PatternOf(param.holdout_group_pattern);
+    if (by_file_) pattern_.emplace(PatternOf(param.holdout_group_pattern));
   }
   std::string Of(int64_t index) const {
     if (!by_file_) return source_.GroupOf(index);
     const std::string file = FileBelow(source_, index, root_);
-    std::smatch match;
-    if (!std::regex_search(file, match, pattern_)) return "";
-    return match.size() > 1 ? match[1].str() : match[0].str();
+    return pattern_->Apply(file).value_or("");
   }
 
  private:
   const Source& source_;
   const std::string& root_;
   const bool by_file_;
-  std::regex pattern_;
+  std::optional<text::Substitution> pattern_;  // if by_file_
 };
 
 struct Group {
