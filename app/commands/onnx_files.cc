@@ -137,6 +137,7 @@ std::set<std::string> NamesOf(const Model& model) {
 // How the numbers of a table were standardized, by input and output of the net.
 struct TableUnits {
   std::map<std::string, Standardization> inputs, outputs;
+  bool fills_missing = false;  // a missing number is the mean of its column
 };
 
 // What missing numbers become is given after the transforms of columns, which the file will do.
@@ -163,6 +164,7 @@ TableUnits TakeUnits(Model* model, int64_t batch) {
   session::PipelineSpec spec = session::PipelineSpec::FromJson(model->info.pipeline);
   if (!spec.IsTable()) return {};
   TableUnits units;
+  units.fills_missing = spec.TextOf("missing") == "mean";
   for (const InputInfo& input : model->info.inputs) {
     if (const auto of = spec.UnitsOf(input.name)) units.inputs.emplace(input.name, *of);
   }
@@ -248,6 +250,12 @@ bool IsImageOfTable(const session::PipelineSpec& spec, const InputInfo& input) {
 }
 
 std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec& spec) {
+  std::vector<std::string> means;  // FIELD=MEAN
+  if (spec.TextOf("missing") == "mean") params::Parse(spec.TextOf("field_means"), &means);
+  const auto has_means = [&means](const std::string& field) {
+    return std::ranges::any_of(
+        means, [&](const std::string& item) { return item.starts_with(field + "="); });
+  };
   std::string text;
   for (const InputInfo& input : model.info.inputs) {
     if (IsImageOfTable(spec, input)) {
@@ -263,7 +271,8 @@ std::string PreprocessingOfTable(const Model& model, const session::PipelineSpec
     text +=
         units ? format(", each standardized, ({} - mean) / std with {}",
                        units->transforms.empty() ? "x" : "transform(x)", report::UnitsText(*units))
-              : ", as they are";
+              : format(", as they are{}",
+                       has_means(input.name) ? ", nan where a cell is missing" : "");
     if (!spec.WordsOf(input.name).empty())
       text +=
           "; words as codes, from 1 in the order of `categories` in the metadata, and 0 for others";
@@ -384,7 +393,7 @@ std::string OnnxExport::Write(Model model, int64_t batch, const OperatorRegistry
   }
   if (float16_) onnx::StoreInFloat16(&file, NamesOf(model));
   if (with_preprocessing_) onnx::AddPreprocessing(PreprocessingOf(model), &file);
-  onnx::AddStandardization(units.inputs, units.outputs, &file);
+  onnx::AddStandardization(units.inputs, units.outputs, units.fills_missing, &file);
   if (!units.inputs.empty() || !units.outputs.empty()) {
     console.Message(LogLevel::kInfo,
                     "the model standardizes the numbers of the table itself, and gives numbers in "

@@ -13,7 +13,7 @@ class Conversion {
  public:
   explicit Conversion(Model* model) : model_(*model) {}
 
-  void BehindInput(const std::string& name, const Standardization& units) {
+  void BehindInput(const std::string& name, const Standardization& units, bool fills_missing) {
     const auto input = std::ranges::find(model_.inputs, name, &ModelValue::name);
     Require(input != model_.inputs.end() && input->type == ElementType::kFloat,
             "an input of float32", name);
@@ -23,7 +23,10 @@ class Conversion {
     const std::string wide = Node("Cast", {name}, To(ElementType::kDouble));
     const std::string moved = Transformed(wide, units.transforms, *input);
     const std::string centred = Node("Sub", {moved, Constant("mean", units.mean, *input)});
-    const std::string scaled = Node("Div", {centred, Constant("std", units.std, *input)});
+    std::string scaled = Node("Div", {centred, Constant("std", units.std, *input)});
+    if (fills_missing) {
+      scaled = Node("Where", {Node("IsNaN", {wide}), Constant("missing", {0}, *input), scaled});
+    }
     Node("Cast", {scaled}, To(ElementType::kFloat), inner);
   }
 
@@ -151,9 +154,10 @@ class Conversion {
 }  // namespace
 
 void AddStandardization(const std::map<std::string, Standardization>& inputs,
-                        const std::map<std::string, Standardization>& outputs, Model* model) {
+                        const std::map<std::string, Standardization>& outputs, bool fills_missing,
+                        Model* model) {
   Conversion conversion(model);
-  for (const auto& [name, units] : inputs) conversion.BehindInput(name, units);
+  for (const auto& [name, units] : inputs) conversion.BehindInput(name, units, fills_missing);
   for (const auto& [name, units] : outputs) conversion.BeforeOutput(name, units);
 }
 
