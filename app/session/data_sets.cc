@@ -161,7 +161,7 @@ std::optional<int64_t> DataSets::CountTokens() {
 std::shared_ptr<const io::Source> DataSets::BeforeNet() const {
   if (training_) return training_;
   RequirePath(config().data.train);
-  return Make(config().data.train, ParamsOf(false));
+  return Make(config().data.train, WholeParamsOf(false));
 }
 
 // Checkpoints of older versions do not name how validation data was drawn.
@@ -188,7 +188,7 @@ const config::SourceConfig& DataSets::ConfigOf(bool validation) const {
   return validation && !HoldsOut() ? config().data.val : config().data.train;
 }
 
-Kwargs DataSets::ParamsOf(bool validation) const {
+Kwargs DataSets::WholeParamsOf(bool validation) const {
   const config::SourceConfig& c = ConfigOf(validation);
   const std::string& label = c.label.empty() ? config().data.train.label : c.label;
   Kwargs kwargs = SourceParams(c, session_.net, class_names_, label);
@@ -197,6 +197,11 @@ Kwargs DataSets::ParamsOf(bool validation) const {
     Carry(kept_.empty() ? training_->found() : kept_, c.source, &kwargs);
   if (IsTable(ConfigOf(validation)))
     kwargs.insert(kwargs.end(), table_params_.begin(), table_params_.end());
+  return kwargs;
+}
+
+Kwargs DataSets::ParamsOf(bool validation) const {
+  Kwargs kwargs = WholeParamsOf(validation);
   if (!HoldsOut()) return kwargs;
   const config::SourceConfig& val = config().data.val;
   const Kwargs holdout = {

@@ -43,6 +43,7 @@ class DataSets {
   // Where the records come from, and as what io::MakeSource opens them.
   const config::SourceConfig& ConfigOf(bool validation) const;
   Kwargs ParamsOf(bool validation) const;
+  Kwargs WholeParamsOf(bool validation) const;  // before examples are held out
   // The folder that their files lie in.
   std::string RootOf(bool validation) const { return io::RootOf(ParamsOf(validation)); }
 

@@ -54,6 +54,14 @@ expect 0 eval run
 prints "perplexity"
 expect 0 verify-resume chat.yaml --steps 11
 
+# --- a recipe for conversations
+for ((i = 0; i < 4; ++i)); do cat chats.jsonl; done >more.jsonl
+expect 0 init more.jsonl
+prints "more.yaml: conversations of "
+expect 0 check more.yaml
+expect 0 train more.yaml --out made -q train.epochs=1 vars.units=1 vars.width=32
+expect 0 generate made --prompt 'a?' --max-tokens 5
+
 # --- other texts around the turns, bytes, all tokens learnt
 expect 0 train chat.yaml --out prefixes train.epochs=1 \
   'data.train={source: chat, path: chats.jsonl, format: prefixes, user: "Q: ", assistant: "A: ", tokenizer: bytes, learn: all}'

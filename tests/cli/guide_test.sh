@@ -164,6 +164,7 @@ write_texts() {
   for i in $(seq 4000); do echo "To be, or not to be, $i times"; done >plays.txt
   { printf 'label\ttext\n'; for i in $(seq 60); do printf 'class%d\twhat is number %d\n' $((i % 3)) "$i"; done; } >questions.tsv
   printf 'what is number 3\nwhat is it\n' >new_questions.txt
+  for i in $(seq 200); do echo '{"prompt": "Who wrote Hamlet?", "completion": "Shakespeare, '$i' times."}'; done >chats.jsonl
   mkdir corpus shards
   for i in 0 1; do printf '{"body": "To be, or not"}\n{"body": "to be"}\n' >shards/part$i.jsonl; done
   for text in "$source_dir"/lib/docs/*.md; do cp "$text" "corpus/$(basename "$text" .md).txt"; done

@@ -11,19 +11,19 @@
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/find_text_columns.h"
 #include "mxtrain/io/image_formats.h"
+#include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::tasks {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLength = 64, kBatch = 16;
+constexpr int kLength = 64, kChatLength = 192, kBatch = 16;
 constexpr int64_t kSteps = 3000;  // of a whole run, or an epoch if that is more
 constexpr double kTrainPart = 0.9;
 
 // A transformer of 4 layers, norm first, as in GPT-2.
 constexpr const char* kNet = R"(
-vars: {length: 64, width: 128, heads: 4, units: 4, dropout: 0}
 
 blocks:
   attention:                              # a token sees those before it, and itself
@@ -66,6 +66,8 @@ net:
 struct Texts {
   std::string path;  // as the configuration names it
   int64_t files = 0, bytes = 0;
+  bool chats = false;  // conversations in JSON lines
+  int length() const { return chats ? kChatLength : kLength; }
 };
 
 class TextRecipe final : public Recipe {
@@ -78,45 +80,57 @@ class TextRecipe final : public Recipe {
             texts_.path);
     choice_ = choice;
     const auto examples =
-        static_cast<int64_t>(static_cast<double>(texts_.bytes) * kTrainPart) / kLength;
+        static_cast<int64_t>(static_cast<double>(texts_.bytes) * kTrainPart) / texts_.length();
     const int64_t steps = std::max<int64_t>(examples / kBatch, 1);
     epochs_ = std::clamp<int64_t>(kSteps / steps, 1, 100);
     if (examples < kBatch) {
       Throw(ErrorKind::kData, "{}: {} are too few to learn from: at least {} are wanted",
-            texts_.path, Counted(texts_.bytes, "byte"), 2 * kBatch * kLength);
+            texts_.path, Counted(texts_.bytes, "byte"), 2 * kBatch * texts_.length());
     }
   }
 
   std::string Text() const override {
     std::string text = format(
-        "# The next character of a text: written by `mxtrain init`; every line can be changed.\n"
-        "#   mxtrain train {0}\n#   mxtrain generate runs/latest --prompt \"...\"\n\n"
-        "task: language_model\nseed: 1\n",
-        choice_.file);
+        "# {0}: written by `mxtrain init`; every line can be changed.\n"
+        "#   mxtrain train {1}\n#   mxtrain generate runs/latest --prompt \"...\"\n\n"
+        "task: language_model\nseed: 1\n\n"
+        "vars: {{length: {2}, width: 128, heads: 4, units: 4, dropout: 0}}\n",
+        texts_.chats ? "Answers of conversations" : "The next character of a text", choice_.file,
+        texts_.length());
     text += kNet;
-    const std::string source = format("source: text, path: {}", QuoteYaml(texts_.path));
     text += format("\ndata:\n  batch_size: {}\n", kBatch);
-    text += TextLine(format("  train: {{{}, part: [0, {}], shuffle: true}}", source, kTrainPart),
-                     "tokenizer: words, or tokenizer_file: FILE, for other tokens");
-    text += TextLine(format("  val: {{{}, part: [{}, 1]}}", source, kTrainPart), "the rest");
+    const std::string path = QuoteYaml(texts_.path);
+    if (texts_.chats) {
+      text += TextLine(
+          format("  train: {{source: chat, path: {}, tokenizer: bytes, shuffle: true}}", path),
+          "tokenizer_file: FILE for other tokens");
+      text += TextLine(format("  val: {{split: {:g}}}", 1 - kTrainPart), "held out");
+    } else {
+      text += TextLine(format("  train: {{source: text, path: {}, part: [0, {}], shuffle: true}}",
+                              path, kTrainPart),
+                       "tokenizer: words, or tokenizer_file: FILE, for other tokens");
+      text += TextLine(format("  val: {{source: text, path: {}, part: [{}, 1]}}", path, kTrainPart),
+                       "the rest");
+    }
     text += format("\ntrain:\n  epochs: {}\n", epochs_);
     text += "  optimizer: {name: adamw, lr: 0.001, beta2: 0.99, weight_decay: 0.1}\n";
     text += "  lr_schedule: {name: cosine, warmup_steps: 100, final: 0.1}\n";
     text += "  clip: {norm: 1}\n  initializer: {name: normal, sigma: 0.02}\n";
-    return text + TextLine("  metrics: [perplexity]", "of the next character");
+    return text + TextLine("  metrics: [perplexity]",
+                           texts_.chats ? "of an answer's next byte" : "of the next character");
   }
 
   Json ToJson() const override {
-    return {{"file", choice_.file}, {"texts", texts_.files}, {"bytes", texts_.bytes},
-            {"length", kLength},    {"batch_size", kBatch},  {"epochs", epochs_}};
+    return {{"file", choice_.file},      {"texts", texts_.files}, {"bytes", texts_.bytes},
+            {"length", texts_.length()}, {"batch_size", kBatch},  {"epochs", epochs_}};
   }
 
   std::string Summary() const override {
-    return format(
-        "{}: {} of {}, the last tenth to validate\nexamples of {} characters, batches of "
-        "{}, {}\n",
-        choice_.file, Counted(texts_.files, "text"), Counted(texts_.bytes, "byte"), kLength, kBatch,
-        Counted(epochs_, "epoch"));
+    return format("{}: {} of {}, {} to validate\nexamples of {} {}, batches of {}, {}\n",
+                  choice_.file, texts_.chats ? "conversations" : Counted(texts_.files, "text"),
+                  Counted(texts_.bytes, "byte"), texts_.chats ? "a tenth" : "the last tenth",
+                  texts_.length(), texts_.chats ? "bytes" : "characters", kBatch,
+                  Counted(epochs_, "epoch"));
   }
 
  private:
@@ -140,7 +154,9 @@ std::unique_ptr<Recipe> RecognizeTexts(const RecipeRequest& request) {
     texts.bytes += static_cast<int64_t>(fs::file_size(file, none));
   };
   if (fs::is_regular_file(request.root, none)) {
-    if (IsText(request.root)) add(request.root);
+    const io::RecognizedSource found = io::RecognizeSource(request.root, "");
+    texts.chats = found.kind && found.kind->name == "chat";
+    if (IsText(request.root) || texts.chats) add(request.root);
   } else {
     if (!io::TrainingTextsIn(request.root).empty()) return nullptr;  // texts with labels
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
