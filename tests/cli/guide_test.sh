@@ -91,7 +91,7 @@ tar cf photos.tar photos/train
 ln -s "$source_dir/configs" configs
 write_photos photos/train photos/val 4
 # With transforms that an exported file can do.
-sed 's/{resize: \[8, 8\]}/{resize: {size: [8, 8], interpolation: bilinear, antialias: true}}/' photos.yaml >small.yaml
+sed 's/- Flatten$/- Flatten: {name: features}/; s/{resize: \[8, 8\]}/{resize: {size: [8, 8], interpolation: bilinear, antialias: true}}/' photos.yaml >small.yaml
 rm photos.yaml
 cd "$work" || exit 1
 mkdir bin
