@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libdeflate.h>
+#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -134,6 +135,27 @@ struct CloseArchive {
 };
 using ArchiveHandle = std::unique_ptr<archive, CloseArchive>;
 
+// While it lives, names that an archive says are UTF-8 can be had: libarchive converts them to the
+// encoding of the thread's locale, and in that of a program that sets none ("C") it has no name
+// for "Äpfel.jpg".
+class Utf8Locale {
+ public:
+  Utf8Locale() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+    if (locale_) before_ = uselocale(locale_);
+  }
+  ~Utf8Locale() {
+    if (!locale_) return;
+    uselocale(before_);
+    freelocale(locale_);
+  }
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
+
+ private:
+  const locale_t locale_;  // null if the system has none
+  locale_t before_ = nullptr;
+};
+
 // What libarchive knows of an image.
 struct ArchivedImage {
   enum class Stored { kPlain, kDeflated, kHeld };
@@ -254,6 +276,7 @@ struct ImageArchive::Impl {
   }
 
   void Index() {
+    const Utf8Locale names;
     const ArchiveHandle handle(lib.read_new());
     archive* const a = handle.get();
     if (!a) Throw(ErrorKind::kMemory, "no memory to read {}", path);
@@ -293,6 +316,11 @@ struct ImageArchive::Impl {
             FormatBytes(kMostUncompressedBytes));
     if (lib.entry_filetype(entry) == AE_IFDIR) return std::nullopt;
     const std::string written = PathnameOf(entry);
+    if (written.empty())
+      Throw(ErrorKind::kData,
+            "{}: the name of the file after {} cannot be read; unpack it, or make a tar of it",
+            path, last_name.empty() ? std::string("the beginning") : last_name);
+    last_name = written;
     if (lib.entry_filetype(entry) != AE_IFREG || lib.entry_hardlink(entry)) {
       links.Add(written);
       return std::nullopt;
@@ -407,6 +435,7 @@ struct ImageArchive::Impl {
   std::vector<ArchivedImage> images;
   std::vector<std::string> warnings;
   Skipped others, links, outside;
+  std::string last_name;  // of the entry before
   int64_t held = 0;
   int deflated = 0;        // images that were found to be where libarchive had arrived
   bool elsewhere = false;  // one was not
