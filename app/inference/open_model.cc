@@ -26,6 +26,7 @@
 #include "mxtrain/base/read_json.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/device/kernel_choices.h"
+#include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/image_archive.h"
 #include "mxtrain/io/image_folder_source.h"
@@ -33,6 +34,7 @@
 #include "mxtrain/io/list_line.h"
 #include "mxtrain/onnx/import.h"
 #include "mxtrain/onnx/model_file.h"
+#include "mxtrain/onnx/preprocessing.h"
 #include "mxtrain/train/lora_bases.h"
 
 namespace mxtrain::inference {
@@ -357,10 +359,37 @@ onnx::ImportedNet Imported(const onnx::Model& file, const OperatorRegistry& regi
   }
 }
 
+std::string MetadataOf(const onnx::Model& model, const char* key) {
+  const auto found = model.metadata.find(key);
+  return found == model.metadata.end() ? "" : found->second;
+}
+
+// Of a file of `export --with-preprocessing`, for images: they are prepared here, where their sizes
+// differ and EXIF orientations are known, as the pipeline in the metadata says.
+void TakePixelsOff(const std::string& file, onnx::Model* model) {
+  const session::PipelineSpec spec =
+      session::PipelineSpec::FromJson(MetadataOf(*model, "pipeline"));
+  const std::vector<int64_t> pixels =
+      model->inputs.size() == 1 ? model->inputs[0].dims : std::vector<int64_t>();
+  if (pixels.size() == 4 && (pixels[3] == 1 || pixels[3] == 3)) {
+    const bool fixed = pixels[1] > 0 && pixels[2] > 0;
+    const TShape size =
+        io::Augmenter(spec.transforms, static_cast<int>(pixels[3]))
+            .OutputShape(fixed ? TShape{pixels[3], pixels[1], pixels[2]} : TShape());
+    if (onnx::RemovePreprocessing(size[1], size[2], model)) return;
+  }
+  Throw(ErrorKind::kConfig,
+        "{} prepares images itself, in nodes that are not as `export --with-preprocessing` wrote "
+        "them; images can be given to a file that was exported without it, or to the run",
+        file);
+}
+
 void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
               const Logger& log) {
   Runtime& runtime = *opened->runtime;
-  const onnx::Model read = onnx::ReadModel(file);
+  onnx::Model read = onnx::ReadModel(file);
+  const bool takes_pixels = MetadataOf(read, "preprocessing").starts_with("in the model");
+  if (takes_pixels && arrays->empty()) TakePixelsOff(file, &read);
   const std::map<std::string, TShape> shapes = arrays->Shapes();
   const std::vector<std::string> in_net = onnx::InputNames(read);
   onnx::ImportOptions options;
@@ -399,17 +428,14 @@ void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
     if (!model.args.contains(name) && !inputs.contains(name))
       model.info.labels.push_back({name, TShape(), DType::kFloat32});
   }
-  const auto text = [&read](const char* key) {
-    const auto found = read.metadata.find(key);
-    return found == read.metadata.end() ? "" : found->second;
-  };
-  // Of a file that this program wrote; one with the preprocessing in the net takes pixels.
-  if (!text("preprocessing").starts_with("in the model")) model.info.pipeline = text("pipeline");
+  // Of a file that this program wrote; with arrays, one with the preprocessing in the net takes
+  // pixels.
+  if (!takes_pixels || arrays->empty()) model.info.pipeline = MetadataOf(read, "pipeline");
   // How other images are prepared is for --size, --mean and --std to say.
   if (arrays->empty() && model.info.pipeline.empty()) {
     for (InputInfo& input : model.info.inputs) input.shape = TShape();
   }
-  const Expected<FileJson, Refusal> list = ReadJson<FileJson>(text("classes"));
+  const Expected<FileJson, Refusal> list = ReadJson<FileJson>(MetadataOf(read, "classes"));
   for (const FileJson& name : list && list->is_array() ? *list : FileJson::array()) {
     if (name.is_string()) model.info.class_names.push_back(name.get<std::string>());
   }

@@ -116,4 +116,24 @@ expect 4 import short.onnx
 expect 8 import absent.onnx
 expect 2 import model.onnx --weights model.bin
 says "the name must end in .safetensors"
+# --- a file that takes pixels: `infer` prepares images as the run does, whose scores are the same, and `eval` too
+expect 0 synth shapes --count 20 --classes 2 --size 24 --seed 3
+write_photos shapes/train shapes/val 4
+for transforms in '{resize: 12}, {center_crop: 8}' '{resize: [8, 8]}'; do
+  expect 0 train photos.yaml --out "shapes_run" --overwrite "data.val.transforms=[$transforms, {normalize: {mean: 0.4, std: 0.3}}]"
+  expect 0 export shapes_run pixels.onnx --with-preprocessing --overwrite
+  expect 0 infer shapes_run shapes/val --format csv
+  cp stdout wanted
+  expect 0 infer pixels.onnx shapes/val --format csv
+  holds "a file that takes pixels predicts otherwise than its run" cmp -s wanted stdout
+done
+expect 0 eval shapes_run shapes/val --json
+cp stdout wanted
+expect 0 eval pixels.onnx shapes/val --json
+same() { grep -o '"accuracy":[^,}]*' "$1" | head -1; }
+holds "a file that takes pixels has another accuracy" test "$(same wanted)" = "$(same stdout)"
+# Rewritten by another program, the nodes are not recognized.
+sed 's/preprocessed_data/PREPROCESSED_data/g' pixels.onnx >other.onnx
+expect 3 infer other.onnx shapes/val
+says "other.onnx prepares images itself, in nodes that are not as \`export --with-preprocessing\` wrote them"
 finish

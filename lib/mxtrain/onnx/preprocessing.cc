@@ -10,6 +10,9 @@ namespace mxtrain::onnx {
 namespace {
 
 constexpr int64_t kAntialiasOpset = 18;
+// What the names of the nodes and their values begin with; those of the arrays; of the net's input.
+constexpr const char *kNodePrefix = "preprocessing", *kArrayPrefix = "preprocessing_constant",
+                     *kInputPrefix = "preprocessed_";
 
 class Chain {
  public:
@@ -26,7 +29,7 @@ class Chain {
   void Add(const Preprocessing& preprocessing) {
     ModelValue& input = model_.inputs[0];
     const int64_t channels = input.dims[1], height = input.dims[2], width = input.dims[3];
-    const std::string net_input = "preprocessed_" + input.name;
+    const std::string net_input = kInputPrefix + input.name;
     for (ModelNode& node : model_.nodes) std::ranges::replace(node.inputs, input.name, net_input);
     for (const ModelValue& output : model_.outputs) {
       if (output.name == input.name)
@@ -57,12 +60,12 @@ class Chain {
   std::string Node(const std::string& op, const std::vector<std::string>& inputs,
                    const Attributes& attributes = {}, const std::string& output = "") {
     const std::string name =
-        output.empty() ? format("preprocessing{}_{}", nodes_.size(), op) : output;
+        output.empty() ? format("{}{}_{}", kNodePrefix, nodes_.size(), op) : output;
     nodes_.push_back({op, name, "", inputs, {name}, attributes});
     return name;
   }
   std::string Array(Tensor tensor) {
-    const std::string name = format("preprocessing_constant{}", num_arrays_++);
+    const std::string name = format("{}{}", kArrayPrefix, num_arrays_++);
     model_.initializers[name] = std::move(tensor);
     return name;
   }
@@ -286,6 +289,32 @@ void RaiseOpset(Model* model) {
 void AddPreprocessing(const Preprocessing& preprocessing, Model* model) {
   Chain(model).Add(preprocessing);
   RaiseOpset(model);
+}
+
+bool RemovePreprocessing(int64_t height, int64_t width, Model* model) {
+  if (model->inputs.size() != 1 || model->inputs[0].dims.size() != 4) return false;
+  ModelValue& input = model->inputs[0];
+  const std::string net_input = kInputPrefix + input.name;
+  auto first = model->nodes.begin();  // of the net
+  while (first != model->nodes.end() && first->outputs.size() == 1 &&
+         first->outputs[0].starts_with(kNodePrefix))
+    ++first;
+  if (first == model->nodes.end() || first->outputs != std::vector{net_input}) return false;
+  ++first;
+  const bool still_read = std::any_of(first, model->nodes.end(), [&](const ModelNode& node) {
+    return std::ranges::any_of(node.inputs, [&](const std::string& name) {
+      return name == input.name || name.starts_with(kNodePrefix);
+    });
+  });
+  if (still_read) return false;
+  model->nodes.erase(model->nodes.begin(), first);
+  for (ModelNode& node : model->nodes) std::ranges::replace(node.inputs, net_input, input.name);
+  std::erase_if(model->initializers,
+                [](const auto& array) { return array.first.starts_with(kArrayPrefix); });
+  input.type = ElementType::kFloat;
+  input.dims = {ModelValue::kDynamic, input.dims[3], height, width};
+  input.dim_names = {"N", "", "", ""};
+  return true;
 }
 
 }  // namespace mxtrain::onnx

@@ -39,4 +39,10 @@ struct Preprocessing {
 // their size was, or the model has several inputs or others than images.
 MXTRAIN_API void AddPreprocessing(const Preprocessing& preprocessing, Model* model);
 
+// Takes out again what AddPreprocessing put there, for a program that prepares images itself: the
+// model's input is that of the net, [N, C, height, width] of float32. False, and the model is as it
+// was, if it does not begin as AddPreprocessing left it, for example since another program
+// rewrote it.
+MXTRAIN_API bool RemovePreprocessing(int64_t height, int64_t width, Model* model);
+
 }  // namespace mxtrain::onnx
