@@ -23,8 +23,9 @@ std::vector<plot::Point> Points(const std::vector<double>& x, const std::vector<
   return points;
 }
 
+// Of every chart of a run: all begin with the first step, and stand one below the other.
 plot::AxisSpec EpochAxis() {
-  return {.label = "epoch", .whole = true};
+  return {.label = "epoch", .whole = true, .low = 0};
 }
 
 // Training and validation by epoch.
@@ -49,15 +50,14 @@ plot::Chart Curves(const MetricsTable& table, const std::string& measure) {
   return chart;
 }
 
-// Also within the epochs. Losses that differ by an order are on a logarithmic axis: those of the
-// first steps would press the others to the ground.
+// Also within the epochs, if they are long: a few means over many short epochs are a coarser curve
+// than theirs, of other steps. Losses that differ by an order are on a logarithmic axis: those of
+// the first steps would press the others to the ground.
 plot::Chart LossOf(const MetricsTable& table, const std::vector<plot::Point>& steps) {
   plot::Chart chart = Curves(table, "loss");
-  if (steps.size() > 1) {
+  if (steps.size() > 1 && steps.size() >= 2 * table.rows.size()) {
     chart.series.insert(chart.series.begin(),
                         {.name = "training, by step", .points = steps, .colour = plot::kSky});
-    // Begins with the first step.
-    chart.x.low = 0;
   }
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const plot::Chart::Series& series : chart.series) {

@@ -148,6 +148,12 @@ double WidestTick(const Axis& axis) {
   return widest;
 }
 
+// How far the text of the last tick would reach beyond the page, if the tick is at the right end.
+double BeyondLastTick(const Axis& axis) {
+  if (axis.ticks().empty()) return 0;
+  return std::max(0.0, TextWidth(axis.ticks().back().text, kTextSize) / 2 - kMargin);
+}
+
 double WidestOf(const std::vector<std::string>& names) {
   double widest = 0;
   for (const std::string& name : names) widest = std::max(widest, TextWidth(name, kTextSize));
@@ -222,9 +228,7 @@ Drawing Draw(const Chart& chart, double width, double height) {
   if (!chart.marks.empty()) frame.ReserveTop();
   frame.ReserveLeft(WidestTick(y), chart.y.label);
   frame.ReserveBottom(chart.x.label);
-  frame.ReserveRight(
-      x.ticks().empty() ? 0
-                        : std::max(0.0, TextWidth(x.ticks().back().text, kTextSize) / 2 - kMargin));
+  frame.ReserveRight(BeyondLastTick(x));
   frame.AddXAxis(x, chart.x.label, true);
   frame.AddYAxis(y, chart.y.label);
   for (size_t i = 0; i < chart.series.size(); ++i)
@@ -250,6 +254,7 @@ Drawing Draw(const BarChart& chart, double width) {
   frame.AddLegend(legend);
   frame.ReserveLeft(std::min(WidestOf(chart.names), kMostName), "");
   frame.ReserveBottom(chart.values.label);
+  frame.ReserveRight(BeyondLastTick(x));
   frame.AddXAxis(x, chart.values.label, true);
   for (size_t k = 0; k < chart.names.size(); ++k) {
     const double top = frame.top() + kGap + group * static_cast<double>(k);
@@ -336,7 +341,10 @@ Drawing Draw(const HeatMap& map) {
   const double beside =
       kMargin + kLineHeight + std::min(WidestOf(map.names), kMostName) + 8 + kScale;
   const double wanted = count <= kFew ? std::min(kFewSide, kSide - std::ceil(beside)) : kSide;
-  const double cell = std::min(kMostCell, std::max(wanted / count, 0.5)), side = cell * count;
+  // The label of the scale stands upright beside the cells: two classes get larger ones for it.
+  const double least = TextWidth(map.value_label, kTextSize) / count;
+  const double cell = std::max(least, std::min(kMostCell, std::max(wanted / count, 0.5))),
+               side = cell * count;
   const bool names = cell >= kLeastForNames;
   const double name_size = std::min(kTextSize, cell * 0.9),
                names_width = names ? std::min(WidestOf(map.names), kMostName) + 8 : 0;

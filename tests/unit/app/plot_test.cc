@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -296,6 +297,66 @@ TEST_CASE("a heat map of few classes shows its numbers, one of many its shades")
     CHECK(Count(svg, ">77<") == (n == 2 ? 2 : 0));
     CHECK(Count(svg, "<image") == (n == 2 ? 0 : 1));
     CHECK(Count(svg, ">class1<") == (n == 2 ? 2 : 0));
+  }
+}
+
+TEST_CASE("labels of axes stay on the page, and clear of the title") {
+  // Where a text is, as a box: left, top, right, bottom.
+  const auto box = [](const Drawing::Text& text) {
+    const double width = TextWidth(text.text, text.style.size),
+                 before = text.style.anchor == Anchor::kMiddle ? width / 2
+                          : text.style.anchor == Anchor::kEnd  ? width
+                                                               : 0;
+    const double size = text.style.size;
+    return text.style.upwards ? std::array{text.at.x - size, text.at.y + before - width, text.at.x,
+                                           text.at.y + before}
+                              : std::array{text.at.x - before, text.at.y - size * 0.75,
+                                           text.at.x - before + width, text.at.y};
+  };
+  std::vector<Drawing> drawings;
+  for (const size_t n : {1, 2, 3, 12}) {
+    HeatMap map{.title = "confusion matrix",
+                .subtitle = "15 examples, accuracy 0.3333 (0.152 to 0.583)",
+                .row_label = "true class",
+                .column_label = "predicted class",
+                .value_label = "fraction of the true class",
+                .names = {},
+                .shades = {},
+                .texts = {}};
+    for (size_t k = 0; k < n; ++k) {
+      map.names.push_back(format("class{}", k));
+      map.shades.emplace_back(n, 0.0);
+      map.texts.emplace_back(n);
+    }
+    drawings.push_back(Draw(map));
+  }
+  for (const double most : {57700.0, 60000.0, 12345678.0, 0.5}) {
+    BarChart bars{.title = "2 runs",
+                  .subtitle = "",
+                  .names = {"lr=0.1", "lr=0.2"},
+                  .series = {{"rmse", {most, most / 2}}},
+                  .values = {.label = "rmse"}};
+    drawings.push_back(Draw(bars));
+  }
+  for (const Drawing& drawing : drawings) {
+    std::vector<std::array<double, 4>> boxes;
+    for (const Drawing::Shape& shape : drawing.shapes()) {
+      if (const auto* text = std::get_if<Drawing::Text>(&shape)) boxes.push_back(box(*text));
+    }
+    REQUIRE(boxes.size() > 4);
+    for (const auto& [left, top, right, bottom] : boxes) {
+      CHECK(left >= 0);
+      CHECK(top >= 0);
+      CHECK(right <= drawing.width());
+      CHECK(bottom <= drawing.height());
+    }
+    for (size_t i = 0; i < boxes.size(); ++i) {
+      for (size_t k = 0; k < i; ++k) {
+        const bool apart = boxes[i][2] <= boxes[k][0] || boxes[k][2] <= boxes[i][0] ||
+                           boxes[i][3] <= boxes[k][1] || boxes[k][3] <= boxes[i][1];
+        CHECK(apart);
+      }
+    }
   }
 }
 

@@ -57,6 +57,25 @@ TEST_CASE("losses of steps make the curve of a run of one epoch, repeated ones o
   CHECK(svg.find("stroke=\"#56b4e9\"") != svg.rfind("stroke=\"#56b4e9\""));
 }
 
+TEST_CASE(
+    "losses of steps that are fewer than twice the epochs are not drawn, axes begin together") {
+  const test::TempDir dir;
+  std::string table = "epoch,step,lr,train_loss,val_loss,val_accuracy,best\n";
+  for (int epoch = 1; epoch <= 5; ++epoch)
+    table += format("{0},{0}0,0.1,{1},{1},0.5,1\n", epoch, 1.0 / epoch);
+  dir.Write("metrics.csv", table);
+  StepCurves steps;
+  for (const size_t count : {6, 9, 10}) {
+    steps.losses.clear();
+    for (size_t k = 0; k < count; ++k) steps.losses.push_back({0.5 * static_cast<double>(k), 1});
+    const RunCharts charts = ChartsOf(ReadMetrics(dir.path("metrics.csv")), steps);
+    REQUIRE(charts.loss);
+    CHECK(charts.loss->series.size() == (count < 10 ? 2 : 3));
+    REQUIRE(charts.metrics.size() == 1);
+    CHECK(charts.loss->x.low == charts.metrics[0].x.low);
+  }
+}
+
 TEST_CASE("of thousands of losses some hundred means are drawn") {
   const test::TempDir dir;
   std::string events = R"({"event":"start","steps_per_epoch":1000,"first_step":0})"
