@@ -21,6 +21,7 @@
 #include "app/session/open_runtime.h"
 #include "app/session/session.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/pipeline.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -293,8 +294,20 @@ class Check final : public Command {
     }
     for (const auto& [name, reason] : iter->stats().bad)
       findings->Add(LogLevel::kWarning, report::NameAndReason(name, reason));
+    if (!validation) findings->Try([&] { RefuseBad(session, *iter); });
     if (refused) Throw(ErrorKind::kData, "{}", *refused);
     return iter->stats().bad.empty();
+  }
+
+  // Where so many examples are unreadable that `train` ends.
+  static void RefuseBad(const session::Session& session, const DataIter& iter) {
+    const double max_bad = session.config().data.max_bad;
+    const std::ptrdiff_t bad = std::ssize(iter.stats().bad);
+    if (bad <= io::ToleratedBad(max_bad, iter.examples())) return;
+    Throw(ErrorKind::kData,
+          "{} of {} training examples {} unreadable, more than max_bad = {} (data.max_bad) allows: "
+          "`train` will end with this error; repair or remove them, or allow more",
+          bad, iter.examples(), bad == 1 ? "is" : "are", max_bad);
   }
 
   ConfigArguments config_;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "mxtrain/base/error.h"
 #include "mxtrain/io/find_table_columns.h"
 
 namespace mxtrain::commands {
@@ -22,7 +23,7 @@ constexpr double kMostOutliers = 1.0 / 200;  // more of them are how the column 
 struct TableValues {
   std::string name;  // of the column
   std::string input;
-  std::vector<double> values;  // by row
+  std::vector<double> values;  // of the rows that can be read
   bool label = false;
   bool classes = false;  // of a label: its numbers are classes
 };
@@ -47,12 +48,26 @@ std::vector<TableValues> ColumnsOf(const io::Source& source, bool labels,
   return columns;
 }
 
-void ReadValues(const io::Source& source, std::vector<TableValues>* columns) {
+// False for an example whose image cannot be read, which is told of elsewhere.
+bool ReadIfGood(const io::Source& source, int64_t row, io::Sample* sample) {
+  try {
+    source.Read(row, sample);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
+    return false;
+  }
+}
+
+// The rows whose values these are: all that can be read.
+std::vector<int64_t> ReadValues(const io::Source& source, std::vector<TableValues>* columns) {
   const std::vector<const io::FieldSpec*> data = SpecsOf(source, false),
                                           labels = SpecsOf(source, true);
   io::Sample sample;
+  std::vector<int64_t> rows;
   for (int64_t row = 0; row < source.size(); ++row) {
-    source.Read(row, &sample);
+    if (!ReadIfGood(source, row, &sample)) continue;
+    rows.push_back(row);
     size_t column = 0;
     for (const bool label : {false, true}) {
       const auto& specs = label ? labels : data;
@@ -66,6 +81,7 @@ void ReadValues(const io::Source& source, std::vector<TableValues>* columns) {
       }
     }
   }
+  return rows;
 }
 
 bool IsConstant(const TableValues& column) {
@@ -195,7 +211,8 @@ DataFindings CheckTable(const DataSet& train, const DataSet& val,
                            labels = ColumnsOf(*train.source, true, columns);
   const size_t count = inputs.size();
   inputs.insert(inputs.end(), labels.begin(), labels.end());
-  ReadValues(*train.source, &inputs);
+  const std::vector<int64_t> rows = ReadValues(*train.source, &inputs);
+  if (rows.empty()) return found;
   labels.assign(inputs.begin() + static_cast<std::ptrdiff_t>(count), inputs.end());
   inputs.resize(count);
   for (size_t i = 0; i < labels.size(); ++i)
@@ -213,9 +230,8 @@ DataFindings CheckTable(const DataSet& train, const DataSet& val,
              {}});
     }
     std::vector<std::string> far;
-    for (const size_t row : FarRows(column.values))
-      far.push_back(
-          format("{} ({:.6g})", train.source->Name(static_cast<int64_t>(row)), column.values[row]));
+    for (const size_t i : FarRows(column.values))
+      far.push_back(format("{} ({:.6g})", train.source->Name(rows[i]), column.values[i]));
     AddTold(far, "number", "is far from all others", "are far from all others", &found.notes,
             format("column '{}': ", column.name));
   }

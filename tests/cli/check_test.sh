@@ -35,17 +35,41 @@ rm -r train/gray
 
 # --- every unreadable file of both sets, however few batches an epoch has
 for file in train/dark/000 train/light/004 val/light/007; do head -c 50 $file.png >$file.cut && mv $file.cut $file.png; done
-expect 9 check photos.yaml
+expect 4 check photos.yaml
 for file in train/dark/000 train/light/004 val/light/007; do says "$file.png: damaged or unsupported PNG"; done
-prints "3 findings"
+prints "4 findings: 1 error, 3 warnings"
+# and that training ends for them, which once it did after a check that said the net matches the data
+says "error: 2 of 10 training examples are unreadable, more than max_bad = 0.01 (data.max_bad) allows: \`train\` will end with this error"
+expect 4 train photos.yaml --out refused
+says "of 10 examples are unreadable so far, more than max_bad = 0.01"
+expect 9 check photos.yaml data.max_bad=0.2
+prints "3 findings: 3 warnings"
+expect 0 train photos.yaml --out tolerated data.max_bad=0.2
+
+# --- images that a table names: missing ones, too, each with its line
+{
+  echo image,brightness,class
+  for i in 1 2 3; do echo "train/dark/00$i.png,$i,dark"; echo "train/light/00$i.png,1$i,light"; done
+  echo train/dark/gone.png,5,dark
+  echo train/dark/000.png,6,dark
+  echo train/light/lost.png,15,light
+} >images.csv
+sed 's,train: {.*,train: {source: csv\, path: images.csv\, columns: {data: image\, softmax_label: class}\, transforms: [{resize: [8\, 8]}]},; /^  val:/d' photos.yaml >images.yaml
+expect 4 check images.yaml
+says "images.csv:8: cannot open $work/train/dark/gone.png: No such file or directory"
+says "images.csv:9: damaged or unsupported PNG"
+says "images.csv:10: cannot open $work/train/light/lost.png: No such file or directory"
+says "3 of 9 training examples are unreadable"
+prints "9 training examples, 0 for validation"
+prints "4 findings: 1 error, 3 warnings"
 
 # --- phone images in an unsupported format are a finding; other files are skipped
 for i in 1 2 3; do echo heic >train/dark/phone$i.HEIC; done
 echo notes >train/dark/notes.txt
-expect 9 check photos.yaml
+expect 4 check photos.yaml
 says "3 images of an unsupported format skipped: convert to JPEG or PNG (first: $work/train/dark/phone1.HEIC)"
 says "1 file skipped, not named like a JPEG, PNG, BMP, TGA, PNM, GIF, WebP or TIFF (first: $work/train/dark/notes.txt)"
-prints "4 findings"
+prints "5 findings"
 rm train/dark/phone* train/dark/notes.txt
 
 # --- the net, the training data and the validation data are each wrong
@@ -69,8 +93,8 @@ for command in check plan "train --dry-run"; do
   says "help: write the shape into the Variable: {shape: [...]}"
 done
 variable ", shape: [3, 2], init: 0"
-expect 9 check variable.yaml data.batch_size=3  # three unreadable files, and a warning of the configuration
-prints "4 findings"
+expect 4 check variable.yaml data.batch_size=3  # three unreadable files, too many, and a warning of the configuration
+prints "5 findings"
 holds "the warning is printed twice" test "$(grep -c 'the net fits batches of 3' stderr)" -eq 1
 says "variable.yaml:8:7: the net fits batches of 3, but not of 4: broadcast_add"
 
@@ -81,7 +105,7 @@ blocked() {
 blocked ""
 expect 0 plan blocked.yaml
 says "blocked.yaml:6:7: no gradient of a loss reaches the parameters of 'below', so they are not trained"
-expect 9 check blocked.yaml  # because of the unreadable files
+expect 4 check blocked.yaml  # because of the unreadable files
 says "no gradient of a loss reaches the parameters of 'below'"
 expect 0 plan blocked.yaml 'train.freeze=[below_*]'
 holds "a frozen layer gives a warning" test "$(grep -c 'no gradient' stderr)" -eq 0

@@ -200,7 +200,7 @@ Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
       classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
       ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
   batches_ = CountBatches();
-  allowed_bad_ = static_cast<int64_t>(param_.max_bad * static_cast<double>(examples()));
+  allowed_bad_ = ToleratedBad(param_.max_bad, examples());
   data_ = Describe(loader_.source().data_fields(), loader_.data_shapes(), param_.batch_size,
                    param_.data_name);
   for (size_t i = 0; i < data_.size(); ++i) data_[i].pixels = loader_.left_to_do(i);

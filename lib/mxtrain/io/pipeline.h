@@ -154,6 +154,11 @@ struct MXTRAIN_API PipelineParam : Parameter<PipelineParam> {
   }
 };
 
+// How many unreadable examples a training pipeline of so many tolerates.
+inline int64_t ToleratedBad(double max_bad, int64_t examples) {
+  return static_cast<int64_t>(max_bad * static_cast<double>(examples));
+}
+
 // Throws kConfig for parameters or transforms that do not match the source. Threads start here,
 // work starts with the first Reset or Next. It may be destroyed in the middle of an epoch: examples
 // being loaded are finished, the rest is discarded.
