@@ -15,8 +15,9 @@ class TrainedFiles {
  public:
   static constexpr const char* kName = "trained_on.txt";  // in a run folder
 
-  // Those of a source, whose files lie below `root`. None for a source without files, and for one
-  // of more than 100000, whose sizes would take long to look up.
+  // Those of a source, whose files lie below `root`, or in an archive, of which the folders that
+  // all paths begin with are left out. None for a source without files, for one of more than 100000
+  // and for an archive of more than 4 GiB, whose sizes would take long to look up.
   static TrainedFiles Of(const io::Source& source, const std::string& root);
   // Those of a run; none if it kept no list.
   static TrainedFiles OfRun(const std::string& run);
@@ -24,7 +25,8 @@ class TrainedFiles {
   bool empty() const { return files_.empty(); }
   void Add(const TrainedFiles& more) { files_.insert(more.files_.begin(), more.files_.end()); }
   void Save(const report::RunFolder& folder) const;
-  // Names of those examples whose path below `root` and size are those of a file of the list.
+  // Names of those examples whose path below `root` and size are those of a file of the list,
+  // also where one of the two lies in an archive.
   std::vector<std::string> In(const io::Source& source, const std::string& root) const;
 
  private:

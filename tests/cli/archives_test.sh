@@ -46,6 +46,18 @@ sed 's,^val.tar/,val/,' stdout >of_archive
 holds "the predictions are others" cmp -s wanted of_archive
 expect 0 eval folder val.tar
 prints "8 examples"
+# Of images that a run was trained on it says so, whether it was trained on a folder or an archive, and is evaluated on either.
+(cd set/val && zip -qr ../../val.zip dark light 2>/dev/null) || cp val.tar val.zip
+for data in set/val val.tar; do
+  sed "s,path: set/train,path: $data,; s,val: {.*,val: {split: 0.5}," photos.yaml >half.yaml
+  [ -d $data ] || sed -i 's/image_folder/image_archive/' half.yaml
+  expect 0 train half.yaml --out half --overwrite
+  holds "$data: $(cat half/trained_on.txt)" test "$(wc -l <half/trained_on.txt)" -eq 4
+  for again in set/val val.tar val.zip; do
+    expect 0 eval half $again
+    says "warning: the run was trained on 4 of these 8 examples, so the metrics are too good"
+  done
+done
 expect 4 eval folder set.tar
 says "name the one to read: folder: set/train"
 expect 2 infer folder val.tar --copy-to sorted
