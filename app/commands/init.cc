@@ -273,7 +273,9 @@ class Init final : public Command {
       Throw(ErrorKind::kFileSystem, "{} is not a folder{}", folder_,
             lines.empty() ? ", and no archive of images (.tar, .zip), no text file (.txt), nor a "
                             "table (.tsv, .csv) with names of its columns in the first line, or "
-                            "JSON lines (.jsonl) of texts with a label each"
+                            "JSON lines (.jsonl) of texts with a label each: the columns or "
+                            "keys text and label, or others with three words or more in most texts "
+                            "and few different labels"
                           : lines);
     }
     Throw(ErrorKind::kData,

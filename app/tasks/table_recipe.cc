@@ -190,6 +190,11 @@ blocks:
                  : format("numbers from {:.6g} to {:.6g}", target_.least, target_.most),
         skewed_ ? ", most of them small (normalize: log)" : "",
         Counted(std::ssize(plan_.numbers), "column"), std::ssize(plan_.categories));
+    if (plan_.numbers.empty() && plan_.categories.size() == 1)
+      text += format(
+          "texts of fewer than three words are categories here; to learn from the words in "
+          "'{}', name that column text, and what is predicted label\n",
+          plan_.categories[0].column);
     const std::vector<std::string> missing(plan_.missing_words.begin(), plan_.missing_words.end());
     if (!missing.empty())
       text += format("taken as missing, as empty cells are: {}\n", FirstOf(missing, 8));

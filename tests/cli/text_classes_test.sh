@@ -101,6 +101,22 @@ prints "good 0."
 expect 0 init new.jsonl --json
 prints '"classes":["bad","good","none"]'
 expect 0 check new.yaml
+# Texts of two words are texts where the keys or columns say so, else what is missing is said.
+for i in $(seq 40); do echo "{\"text\": \"good film $((i % 7))\", \"label\": \"yes\"}"; echo "{\"text\": \"bad film\", \"label\": \"no\"}"; done | sed 's/ film [0-9]*/ film/' >short.jsonl
+expect 0 init short.jsonl
+prints "80 texts in 2 classes (no, yes)"
+prints "the text is in text, the label in label"
+expect 0 train short.yaml --out short -q train.epochs=1
+sed 's/"text"/"phrase"/' short.jsonl >phrases.jsonl
+expect 8 init phrases.jsonl
+says "of texts with a label each: the columns or keys text and label, or others with three words or more in most texts and few different labels"
+{ printf 'phrase\tlabel\n'; for _ in $(seq 40); do printf 'good film\tyes\nbad film\tno\n'; done; } >phrases.tsv
+expect 0 init phrases.tsv
+prints "1 of words, categories with a vector each"
+prints "texts of fewer than three words are categories here; to learn from the words in 'phrase', name that column text, and what is predicted label"
+sed -i 1s/phrase/text/ phrases.tsv
+expect 0 init phrases.tsv --overwrite
+prints "80 texts in 2 classes (no, yes)"
 mkdir folder && cp train.tsv validation.tsv folder && echo notes >folder/readme.txt
 expect 0 init folder
 prints "240 texts in 3 classes (bad, good, none), folder/validation.tsv to validate"

@@ -136,6 +136,11 @@ std::string LabelDelimiter(const std::vector<std::string>& cells, size_t first, 
   return "";
 }
 
+bool NamesText(const std::string& name) {
+  return Lower(name) == "text";
+}
+
+// Whether there are three words or more in most cells.
 bool HoldsTexts(const std::vector<std::string>& cells, size_t first) {
   size_t texts = 0;
   for (size_t i = first; i < cells.size(); ++i)
@@ -194,6 +199,7 @@ std::optional<FoundTextColumns> FindTextColumns(const std::string& path) {
   for (size_t c = 0; c < count; ++c) {
     if (!columns.names.empty() && NamesLabel(columns.names[c])) labels.push_back(c);
   }
+  const bool named_label = !labels.empty();
   for (size_t c = 0; c < count && labels.empty(); ++c) {
     if (HoldsClasses(columns.cells[c], first) && !HoldsTexts(columns.cells[c], first))
       labels.push_back(c);
@@ -201,7 +207,8 @@ std::optional<FoundTextColumns> FindTextColumns(const std::string& path) {
   FoundTextColumns found;
   for (size_t c = 0; c < count; ++c) {
     const bool label = !labels.empty() && c == labels[0];
-    if (!label && HoldsTexts(columns.cells[c], first)) found.texts.push_back(name_of(c));
+    const bool named = named_label && NamesText(columns.names[c]);
+    if (!label && (named || HoldsTexts(columns.cells[c], first))) found.texts.push_back(name_of(c));
   }
   if (labels.size() != 1 || found.texts.empty()) return std::nullopt;
   found.label = name_of(labels[0]);

@@ -299,6 +299,21 @@ TEST_CASE("files of texts are found by their columns") {
   CHECK(keys->texts == std::vector<std::string>{"sentence"});
   CHECK(keys->label == "label");
   CHECK(!FindTextColumns(PathOf(dir, "b.csv", numbers)));
+  // However short, the texts that are named so beside a label.
+  std::string short_json, short_table = "text\tlabel\n", short_other = "phrase\tlabel\n";
+  for (int i = 0; i < 20; ++i) {
+    short_json += format("{{\"text\": \"word {0}\", \"label\": \"{1}\", \"id\": {0}}}\n", i, i % 2);
+    short_table += format("word {}\t{}\n", i, i % 2 ? "odd" : "even");
+    short_other += format("word {}\t{}\n", i, i % 2 ? "odd" : "even");
+  }
+  for (const auto& [name, text] :
+       {std::pair("short.jsonl", short_json), {"short.tsv", short_table}}) {
+    const auto brief = FindTextColumns(PathOf(dir, name, text));
+    REQUIRE(brief);
+    CHECK(brief->texts == std::vector<std::string>{"text"});
+    CHECK(brief->label == "label");
+  }
+  CHECK(!FindTextColumns(PathOf(dir, "other.tsv", short_other)));
   CHECK(!FindTextColumns(PathOf(dir, "b.png", named)));
   CHECK(!FindTextColumns(PathOf(dir, "c.csv", "label,text\n\"never closed")));
   CHECK_THROWS_WITH_AS(FindTextColumns(PathOf(dir, "few.tsv", "label\ttext\na\tone two three\n")),
