@@ -54,7 +54,7 @@ expect 0 train photos.yaml --out tolerated data.max_bad=0.2
   echo train/dark/000.png,6,dark
   echo train/light/lost.png,15,light
 } >images.csv
-sed 's,train: {.*,train: {source: csv\, path: images.csv\, columns: {data: image\, softmax_label: class}\, transforms: [{resize: [8\, 8]}]},; /^  val:/d' photos.yaml >images.yaml
+sed 's,^  train: {.*,  train: {source: csv\, path: images.csv\, columns: {data: image\, softmax_label: class}\, transforms: [{resize: [8\, 8]}]},; /^  val:/d' photos.yaml >images.yaml
 expect 4 check images.yaml
 says "images.csv:8: cannot open $work/train/dark/gone.png: No such file or directory"
 says "images.csv:9: damaged or unsupported PNG"

@@ -114,13 +114,13 @@ says "data/bad.json: annotation 6: a polygon has 7 numbers, which is odd; expect
 expect 4 train masks.yaml --out no data.train.path=data/bad.json
 expect 0 train masks.yaml --out tolerated -q train.epochs=1 data.train.path=data/bad.json data.max_bad=0.1
 coco train polygons 2 >data/resized.json
-expect 9 check masks.yaml data.train.path=data/resized.json
+expect 4 check masks.yaml data.train.path=data/resized.json
 says "was it resized after it was annotated?"
 sed 's/"categories": \[/&{"id": 4, "name": "star"}, /' data/annotations/instances_train.json >data/star.json
 expect 9 check masks.yaml data.train.path=data/star.json
 says "data.train: no pixel of class 'star' in the masks"
 sed 's/"images": \[/&{"id": 999, "file_name": "000001.jpg"}, /' data/annotations/instances_train.json >data/empty.json
-expect 9 check masks.yaml data.train.path=data/empty.json data.train.root=data/val
+expect 4 check masks.yaml data.train.path=data/empty.json data.train.root=data/val
 says "has no annotations, so that all pixels are background"
 
 # --- what is refused
