@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "app/report/plot/visual_text.h"
+
 namespace mxtrain::report {
 namespace {
 
@@ -20,6 +22,15 @@ constexpr std::string_view kProgram = "mxtrain ";
 size_t Width(std::string_view text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// As a terminal shows it.
+size_t WidthOfCharacter(char32_t c) {
+  return (c >= 0x2E80 && c < 0xA4D0) || (c >= 0xAC00 && c < 0xD7A4) ||
+                 (c >= 0xF900 && c < 0xFB00) || (c >= 0xFF01 && c < 0xFF61) ||
+                 (c >= 0x1F300 && c < 0x1FB00) || c >= 0x20000
+             ? 2
+             : 1;
 }
 
 // An item of a list, "  - text".
@@ -108,6 +119,25 @@ void ForLines(std::string_view text, const Work& work) {
 }
 
 }  // namespace
+
+size_t ColumnsOfName(std::string_view name) {
+  size_t columns = 0;
+  for (const char32_t c : plot::CharactersOf(name)) columns += WidthOfCharacter(c);
+  return columns;
+}
+
+std::string NameInColumns(std::string_view name, size_t most) {
+  if (ColumnsOfName(name) <= most) return std::string(name);
+  const std::u32string all = plot::CharactersOf(name);
+  // From both ends in turn.
+  size_t head = 0, tail = all.size(), width = 1;
+  for (bool from_head = true; head < tail; from_head = !from_head) {
+    width += WidthOfCharacter(from_head ? all[head] : all[tail - 1]);
+    if (width > most) break;
+    from_head ? ++head : --tail;
+  }
+  return plot::Utf8Of(all.substr(0, head) + U"\u2026" + all.substr(tail));
+}
 
 std::optional<size_t> ColumnsOf(int descriptor) {
   if (const char* columns = std::getenv("COLUMNS"); columns && std::atoi(columns) > 0)

@@ -15,6 +15,12 @@ std::optional<size_t> ColumnsOf(int descriptor);
 // For help on stdout: ColumnsOf, else kUsualColumns.
 size_t HelpColumns();
 
+// As a terminal shows a name.
+size_t ColumnsOfName(std::string_view name);
+// A name of at most `most` columns (2 or more), of which a Chinese character or an emoji takes two:
+// a longer one has "…" for its middle.
+std::string NameInColumns(std::string_view name, size_t most);
+
 // Breaks longer lines at blanks. What continues a line stands below the text of its last column
 // ("  -q,--quiet  no messages"), or is indented by four more; a column that leaves no room begins
 // below its line. Commands ("  mxtrain ...") continue with a backslash, comments behind them ("

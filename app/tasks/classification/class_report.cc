@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "app/report/output.h"
+#include "app/report/text_width.h"
 #include "app/tasks/classification/class_files.h"
 #include "app/tasks/prediction.h"
 #include "mxtrain/base/format.h"
@@ -170,9 +172,21 @@ bool ClassReport::LabelIsDoubtful(const Mistake& mistake) const {
 
 namespace {
 
-std::string RowText(const ClassReport::Row& r, size_t width) {
-  return format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", Printable(r.name), width,
-                r.precision, r.recall, r.f1, r.examples);
+std::string RowText(const std::string& name, const ClassReport::Row& r, size_t width) {
+  return format("{:<{}}  {:>9.4f}  {:>7.4f}  {:>7.4f}  {:>8}\n", name, width, r.precision, r.recall,
+                r.f1, r.examples);
+}
+
+// As tables show them, shortened unless two of them would then be alike.
+std::vector<std::string> NamesInTable(const std::vector<ClassReport::Row>& rows) {
+  constexpr size_t kMost = 16;  // columns: a matrix of four classes fits 80
+  std::vector<std::string> names;
+  for (const ClassReport::Row& row : rows)
+    names.push_back(report::NameInColumns(Printable(row.name), kMost));
+  if (std::set(names.begin(), names.end()).size() < names.size()) {
+    for (size_t k = 0; k < rows.size(); ++k) names[k] = Printable(rows[k].name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -180,8 +194,9 @@ std::string RowText(const ClassReport::Row& r, size_t width) {
 std::string ClassReport::Text(int worst, bool several) const {
   const std::vector<Row> rows = Rows();
   const Row macro = MacroMean(), weighted = WeightedMean();
+  const std::vector<std::string> names = NamesInTable(rows);
   size_t width = weighted.name.size();
-  for (const Row& row : rows) width = std::max(width, Printable(row.name).size());
+  for (const std::string& name : names) width = std::max(width, report::ColumnsOfName(name));
   constexpr size_t kMostTextShown = 160;  // bytes
   std::string text = several ? format("\n{}\n", head().name) : "";
   const Interval95 interval = AccuracyInterval();
@@ -189,9 +204,9 @@ std::string ClassReport::Text(int worst, bool several) const {
                  right_, verdicts_.size(), Accuracy(), interval.low, interval.high);
   text += format("\n{:<{}}  {:>9}  {:>7}  {:>7}  {:>8}\n", "class", width, "precision", "recall",
                  "F1", "examples");
-  for (const Row& row : rows) text += RowText(row, width);
-  text += RowText(macro, width) + RowText(weighted, width);
-  if (counts_.classes() <= 25) text += ConfusionText(width);
+  for (size_t k = 0; k < rows.size(); ++k) text += RowText(names[k], rows[k], width);
+  text += RowText(macro.name, macro, width) + RowText(weighted.name, weighted, width);
+  if (counts_.classes() <= 25) text += ConfusionText(names, width);
   text += SurenessText();
   if (!mistakes_.empty() && worst > 0) text += "\nworst mistakes\n";
   for (size_t i = 0; i < mistakes_.size() && i < static_cast<size_t>(worst); ++i) {
@@ -205,19 +220,19 @@ std::string ClassReport::Text(int worst, bool several) const {
 }
 
 // Every column as wide as its class's name.
-std::string ClassReport::ConfusionText(size_t width) const {
+std::string ClassReport::ConfusionText(const std::vector<std::string>& names, size_t width) const {
   constexpr size_t kLeast = 6;
   std::vector<size_t> widths;
   std::string text =
       "\nconfusion matrix (rows: true class, columns: predicted)\n" + std::string(width, ' ');
   for (int64_t k = 0; k < counts_.classes(); ++k) {
-    const std::string name = Printable(Name(k));
-    widths.push_back(std::max(kLeast, name.size()));
+    const std::string& name = names[static_cast<size_t>(k)];
+    widths.push_back(std::max(kLeast, report::ColumnsOfName(name)));
     text += format(" {:>{}}", name, widths.back());
   }
   text += "\n";
   for (int64_t k = 0; k < counts_.classes(); ++k) {
-    text += format("{:<{}}", Printable(Name(k)), width);
+    text += format("{:<{}}", names[static_cast<size_t>(k)], width);
     for (int64_t guess = 0; guess < counts_.classes(); ++guess)
       text += format(" {:>{}}", counts_.At(k, guess), widths[static_cast<size_t>(guess)]);
     text += "\n";

@@ -83,7 +83,7 @@ class ClassReport final : public Report {
                     bool finite) const;
   void KeepRow(std::span<const float> probabilities, size_t truth);
   void AddMistake(Mistake mistake, const Example& example);
-  std::string ConfusionText(size_t width) const;
+  std::string ConfusionText(const std::vector<std::string>& names, size_t width) const;
   std::string SurenessText() const;
 
   std::vector<std::string> names_;

@@ -99,5 +99,15 @@ TEST_CASE("help: no word is lost at any width") {
     CHECK(WordsOf(Fitted(text, columns)) == WordsOf(text));
 }
 
+TEST_CASE("names of tables are shortened in the middle, by what a terminal shows") {
+  CHECK(NameInColumns("a_rather_long_class_2026", 24) == "a_rather_long_class_2026");
+  CHECK(NameInColumns("a_rather_long_class_2026", 14) == "a_rathe\u2026s_2026");
+  CHECK(NameInColumns("шляпа с полями", 14) == "шляпа с полями");
+  CHECK(NameInColumns("帽子帽子帽子帽子", 9) == "帽子\u2026帽子");
+  CHECK(NameInColumns("帽子帽子帽子帽子", 16) == "帽子帽子帽子帽子");
+  CHECK(NameInColumns("", 2).empty());
+  CHECK(NameInColumns("abc", 2) == "a\u2026");
+}
+
 }  // namespace
 }  // namespace mxtrain::report
