@@ -444,7 +444,7 @@ class Eval final : public Command {
     }
     if (data_ != "-" && !fs::exists(data_))
       Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", data_,
-            config::DidYouMeanFile(data_));
+            config::DidYouMeanFile(data_, config::NearFiles::kData));
     if (IsConfiguration(data_)) {
       session::Session session({data_, overrides_, {}}, session::WithoutAutoGpu(flags),
                                console.log());

@@ -58,7 +58,7 @@ void CheckNoParts(const std::string& data) {
 PackedData OpenPackedData(const std::string& data, const std::string& classes_file) {
   if (!fs::exists(data))
     Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", data,
-          config::DidYouMeanFile(data));
+          config::DidYouMeanFile(data, config::NearFiles::kData));
   CheckNoParts(data);
   const io::RecognizedSource found = io::RecognizeSource(data, "");
   if (!found.kind)

@@ -117,7 +117,7 @@ class Tokenize final : public Command {
     for (const std::string& path : texts_) {
       if (!fs::exists(path))
         Throw(ErrorKind::kFileSystem, "there is no file or folder {}{}", path,
-              config::DidYouMeanFile(path));
+              config::DidYouMeanFile(path, config::NearFiles::kData));
       if (io::IsTokenFileName(path))
         Throw(ErrorKind::kUsage, "{} holds tokens already; --verify compares it with its checksums",
               path);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "mxtrain/base/format.h"
@@ -29,9 +30,20 @@ std::vector<std::string> NamesIn(const fs::path& folder) {
   return names;
 }
 
+bool IsConfiguration(const std::string& name) {
+  return name.ends_with(".yaml") || name.ends_with(".yml");
+}
+
+// Without their endings, which most files share and which make any two short names alike.
+bool AreStemsNear(const fs::path& name, const fs::path& other) {
+  if (!name.has_extension() || !other.has_extension()) return true;
+  const std::string stem = other.stem().string();
+  return !Nearest(name.stem().string(), std::span(&stem, 1)).empty();
+}
+
 }  // namespace
 
-std::string DidYouMeanFile(const std::string& path) {
+std::string DidYouMeanFile(const std::string& path, NearFiles wanted) {
   std::error_code none;
   fs::path meant;
   bool replaced = false;
@@ -40,7 +52,12 @@ std::string DidYouMeanFile(const std::string& path) {
       meant /= part;
       continue;
     }
-    const std::string nearest = Nearest(part.string(), NamesIn(meant));
+    std::vector<std::string> names = NamesIn(meant);
+    std::erase_if(names, [&](const std::string& name) {
+      return !AreStemsNear(part, name) || (wanted == NearFiles::kData && IsConfiguration(name) &&
+                                           !IsConfiguration(part.string()));
+    });
+    const std::string nearest = Nearest(part.string(), names);
     if (nearest.empty()) return "";
     meant /= nearest;
     replaced = true;

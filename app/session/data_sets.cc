@@ -249,7 +249,8 @@ config::Place DataSets::PlaceOfError(const config::SourceConfig& c, const std::s
 void DataSets::RequirePath(const config::SourceConfig& c) const {
   const std::string path = c.path();
   if (std::filesystem::exists(path)) return;
-  const std::string guess = config::DidYouMeanFile(path), origin = OriginOf(c.source);
+  const std::string guess = config::DidYouMeanFile(path, config::NearFiles::kData),
+                    origin = OriginOf(c.source);
   Throw(ErrorKind::kData, "{}: {} does not exist{}", session_.diagnostics.sources().Where(c.place),
         path,
         !guess.empty() ? guess
