@@ -139,7 +139,7 @@ class Infer final : public Command {
     const std::vector<std::string> read = ReadFiles(arrays.Files());
     // Several outputs or heads get files of their own, whose names the model tells.
     if (format_ != "yolo" && !WritesOutputs())
-      report::RequireFree(std::array{output_}, read, overwrite_);
+      report::RequireFree(std::array{output_}, read, overwrite_, "--output FILE");
     if (tiles_.given()) CheckTiles();
     std::map<std::string, Context> places = session::ParsePlaces(places_);
     const bool labels = format_ == "coco" || format_ == "yolo";

@@ -50,6 +50,8 @@ std::vector<std::string> RecipeTasks() {
   return names;
 }
 
+constexpr const char* kOutput = "--output FILE";  // what changes where it is written
+
 class Init final : public Command {
  public:
   void Declare(CommandLine& line) override {
@@ -120,7 +122,7 @@ class Init final : public Command {
     CheckFlags();
     const std::unique_ptr<tasks::Recipe> recipe = Look(console);
     // Before a download.
-    report::RequireFree(std::array{output_}, std::array{folder_, weights_}, overwrite_);
+    report::RequireFree(std::array{output_}, std::array{folder_, weights_}, overwrite_, kOutput);
     std::optional<ZooNet> net;
     WeightsChoice weights;
     if (!net_.empty()) {
@@ -142,9 +144,7 @@ class Init final : public Command {
       std::cout << recipe->Text();
       return 0;
     }
-    if (const fs::path parent = fs::path(output_).parent_path(); !parent.empty())
-      MakeFolders(parent.string());
-    WriteFileAtomically(output_, recipe->Text());
+    WriteText(recipe->Text());
     if (flags.json) {
       std::cout << report::JsonText(recipe->ToJson()) << std::endl;
     } else {
@@ -158,6 +158,18 @@ class Init final : public Command {
   }
 
  private:
+  void WriteText(const std::string& text) const {
+    try {
+      if (const fs::path parent = fs::path(output_).parent_path(); !parent.empty())
+        MakeFolders(parent.string());
+      WriteFileAtomically(output_, text);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kFileSystem) throw;
+      Throw(error.kind(), "{}; write elsewhere with {}, or to stdout with --output -", error.what(),
+            kOutput);
+    }
+  }
+
   void CheckFlags() const {
     if (net_.empty() && !weights_.empty()) {
       Throw(ErrorKind::kUsage,
@@ -242,7 +254,7 @@ class Init final : public Command {
   std::unique_ptr<tasks::Recipe> Look(console::Console& console) {
     const bool file = fs::is_regular_file(folder_);
     if (!fs::is_directory(folder_) && !file) {
-      const std::string guess = config::DidYouMeanFile(folder_);
+      const std::string guess = config::DidYouMeanFile(folder_, config::NearFiles::kData);
       Throw(ErrorKind::kFileSystem, "{} {}", folder_,
             fs::exists(folder_) ? "is not a folder"
             : guess.empty()

@@ -344,6 +344,8 @@ void OnnxExport::Check(bool onnx) const {
 
 std::string OnnxExport::Write(Model model, int64_t batch, const OperatorRegistry& operators,
                               console::Console& console) const {
+  std::optional<onnx::Preprocessing> preprocessing;  // refused before anything is said
+  if (with_preprocessing_) preprocessing = PreprocessingOf(model);
   const TableUnits units = TakeUnits(&model, batch);
   onnx::ExportRequest request;
   request.operators = &operators;
@@ -392,7 +394,7 @@ std::string OnnxExport::Write(Model model, int64_t batch, const OperatorRegistry
     console.Message(LogLevel::kInfo, format("folded {} batch norms into weights", folded));
   }
   if (float16_) onnx::StoreInFloat16(&file, NamesOf(model));
-  if (with_preprocessing_) onnx::AddPreprocessing(PreprocessingOf(model), &file);
+  if (preprocessing) onnx::AddPreprocessing(*preprocessing, &file);
   onnx::AddStandardization(units.inputs, units.outputs, units.fills_missing, &file);
   if (!units.inputs.empty() || !units.outputs.empty()) {
     console.Message(LogLevel::kInfo,

@@ -6,6 +6,7 @@
 
 #include "app/report/run_folder.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
 #include "mxtrain/base/stream_path.h"
 
 namespace mxtrain::report {
@@ -40,8 +41,8 @@ void RequireNotRead(const std::string& written, std::span<const std::string> rea
   }
 }
 
-void RequireFreeFile(const std::string& written, std::span<const std::string> read,
-                     bool overwrite) {
+void RequireFreeFile(const std::string& written, std::span<const std::string> read, bool overwrite,
+                     const std::string& flag) {
   RequireNotRead(written, read);
   std::error_code none;
   if (!fs::exists(written, none)) return;
@@ -49,16 +50,17 @@ void RequireFreeFile(const std::string& written, std::span<const std::string> re
     Throw(ErrorKind::kFileSystem, "{} is a folder; give the name of a file", written);
   if (overwrite) return;
   Throw(ErrorKind::kFileSystem,
-        "{} exists already; use --overwrite to replace it, or write another", written);
+        "{} exists already; use --overwrite to replace it, or write another{}", written,
+        flag.empty() ? "" : format(" with {}", flag));
 }
 
 }  // namespace
 
 void RequireFree(std::span<const std::string> written, std::span<const std::string> read,
-                 bool overwrite) {
+                 bool overwrite, const std::string& flag) {
   for (size_t i = 0; i < written.size(); ++i) {
     if (IsNone(written[i]) || IsStream(written[i])) continue;
-    RequireFreeFile(written[i], read, overwrite);
+    RequireFreeFile(written[i], read, overwrite, flag);
     const auto twice = std::ranges::find_if(written.first(i), [&](const std::string& other) {
       return !IsNone(other) && Canonical(other) == Canonical(written[i]);
     });

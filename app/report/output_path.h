@@ -12,9 +12,10 @@ namespace mxtrain::report {
 // Of files to be written; "" and "-" are none, and neither are pipes, devices and the process's own
 // streams (/dev/stdout, /dev/fd/3), which are not replaced. Throws kUsage if one of them is among
 // the files `read`, under whatever name, is what a run among those writes into its folder, or is
-// named twice; kFileSystem if it exists, unless `overwrite`, or is a folder.
+// named twice; kFileSystem if it exists, unless `overwrite`, or is a folder. `flag`: what names
+// another file, "--output FILE", for that message; "" if an argument does.
 void RequireFree(std::span<const std::string> written, std::span<const std::string> read,
-                 bool overwrite);
+                 bool overwrite, const std::string& flag = "");
 
 // Of a folder to be filled with files whose names depend on the model. Throws kUsage if something
 // `read` lies in it; kFileSystem if it is not empty, unless `overwrite`, or is a file.

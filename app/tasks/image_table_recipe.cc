@@ -15,7 +15,6 @@
 #include "app/tasks/recipe_text.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
-#include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/find_table_columns.h"
 #include "mxtrain/io/image_formats.h"
@@ -81,7 +80,7 @@ const io::TableColumn& TargetAmong(const std::vector<io::TableColumn>& columns,
       if (&column != &images) names.push_back(column.name);
     }
     Throw(ErrorKind::kUsage, "--target {}: {} has no such column beside the images{}",
-          request.target, request.folder, DidYouMean(request.target, names));
+          request.target, request.folder, NearOrAll(request.target, names));
   }
   for (size_t i = columns.size(); i-- > 0;) {
     if (&columns[i] != &images && columns[i].distinct > 1) return columns[i];

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/suggest.h"
 
 namespace mxtrain::tasks {
 namespace {
@@ -46,6 +47,11 @@ std::string NormalizeText(const ZooWeights& weights, bool from_weights) {
   const config::WeightsFamily& family = *weights.family;
   if (family.mean == usual.mean && family.std == usual.std) return "normalize: imagenet";
   return format("normalize: {{mean: {}, std: {}}}", Numbers(family.mean), Numbers(family.std));
+}
+
+std::string NearOrAll(const std::string& name, const std::vector<std::string>& names) {
+  const std::string near = DidYouMean(name, names);
+  return !near.empty() || names.empty() ? near : format("; it has {}", FirstOf(names, 12));
 }
 
 std::string ListText(const std::vector<std::string>& texts) {

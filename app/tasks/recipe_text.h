@@ -28,6 +28,9 @@ std::string NormalizeText(const ZooWeights& weights, bool from_weights);
 // "[a, b]", each quoted.
 std::string ListText(const std::vector<std::string>& texts);
 
+// Behind "no such column": "; did you mean 'price'?" or, if none is near, "; it has size, price".
+std::string NearOrAll(const std::string& name, const std::vector<std::string>& names);
+
 // Throws kUsage for --head-only; `what`: the data has, of which more layers are to learn.
 void RequireAllLayers(const RecipeChoice& choice, const std::string& what);
 

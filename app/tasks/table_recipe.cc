@@ -12,7 +12,6 @@
 #include "app/tasks/recipe_text.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
-#include "mxtrain/base/suggest.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/find_table_columns.h"
 
@@ -82,10 +81,18 @@ bool IsSkewed(const io::TableColumn& target) {
          std::abs(*target.log_skewness) < target.skewness / 2;
 }
 
+// All cells that are no numbers would be with a decimal point.
+bool HasDecimalCommas(const io::TableColumn& column) {
+  return column.words > 0 && column.decimal_commas == column.words;
+}
+
 // Why a column is none to learn from; "" if it is.
 std::string WhySkipped(const io::TableColumn& column) {
   if (column.distinct == 0) return "empty";
   if (column.distinct == 1) return "the same in every row";
+  if (HasDecimalCommas(column))
+    return format("decimal commas, such as '{}': save the table with decimal points",
+                  column.first_word);
   if (column.holds_words()) {
     if (column.distinct * 2 > column.words || column.distinct > kMostCategories)
       return format("{} different words", column.distinct);
@@ -183,13 +190,16 @@ blocks:
 
   std::string Summary() const override {
     std::string text = format(
-        "{}: {} {}, a fifth to validate\nwhat is predicted: {}, {}{}\n{} of numbers, standardized; "
-        "{} of words, categories with a vector each\n",
+        "{}: {} {}, a fifth to validate\nwhat is predicted: {}, {}{}\n{} of numbers, {}; {} of "
+        "words, "
+        "categories with a vector each\n",
         choice_.file, rows(), rows() == 1 ? "row" : "rows", target_.name,
         classes_ ? format("{} classes", target_.distinct)
                  : format("numbers from {:.6g} to {:.6g}", target_.least, target_.most),
         skewed_ ? ", most of them small (normalize: log)" : "",
-        Counted(std::ssize(plan_.numbers), "column"), std::ssize(plan_.categories));
+        Counted(std::ssize(plan_.numbers), "column"),
+        plan_.ranked.empty() ? "standardized" : "by their ranks (normalize: quantile)",
+        std::ssize(plan_.categories));
     if (plan_.numbers.empty() && plan_.categories.size() == 1)
       text += format(
           "texts of fewer than three words are categories here; to learn from the words in "
@@ -338,7 +348,7 @@ const io::TableColumn& TargetOf(const std::vector<io::TableColumn>& columns,
     std::vector<std::string> names;
     for (const io::TableColumn& column : columns) names.push_back(column.name);
     Throw(ErrorKind::kUsage, "--target {}: {} has no such column{}", request.target, request.folder,
-          DidYouMean(request.target, names));
+          NearOrAll(request.target, names));
   }
   for (const std::string_view name : kTargetNames) {
     const auto named = std::ranges::find_if(
@@ -356,6 +366,21 @@ std::unique_ptr<Recipe> RecognizeTable(const RecipeRequest& request, TableTarget
   const std::optional<std::vector<io::TableColumn>> columns = io::FindTableColumns(request.root);
   if (!columns || columns->size() < 2) return nullptr;
   const io::TableColumn& target = TargetOf(*columns, request);
+  constexpr int64_t kLeastRows = 4;
+  if (target.rows() < kLeastRows) {
+    Throw(ErrorKind::kData,
+          "{}: {} too few: one is held out to validate, and a batch needs two others; at least {} "
+          "are needed, and hundreds for useful results",
+          request.folder, target.rows() == 1 ? "1 row is" : format("{} rows are", target.rows()),
+          kLeastRows);
+  }
+  if (HasDecimalCommas(target)) {
+    Throw(
+        ErrorKind::kData,
+        "{}: the column '{}', which is to be predicted, holds numbers with decimal commas, such as "
+        "'{}'; save the table with decimal points",
+        request.folder, target.name, target.first_word);
+  }
   const bool classes = IsClasses(target);
   if (classes != (wanted == TableTarget::kClasses)) return nullptr;
   if (!classes && target.words > 0) {

@@ -16,7 +16,7 @@ says "72 images are few for a net that begins with random weights; a published o
 holds "the classes are not counted in the file" grep -qF "disc 24, 'ring, thin' 24, square 24" shapes.yaml
 holds "the paths are not relative" grep -qF 'path: "shapes/train"' shapes.yaml
 expect 8 init shapes
-says "shapes.yaml exists already; use --overwrite to replace it, or write another"
+says "shapes.yaml exists already; use --overwrite to replace it, or write another with --output FILE"
 expect 0 init shapes --overwrite --json
 prints '"input_size":32'
 expect 0 check shapes.yaml

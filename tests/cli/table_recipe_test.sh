@@ -10,7 +10,7 @@ awk 'BEGIN { print "id,size,rooms,town,built,heating,note,price"; n = split("Ahe
 expect 0 init houses.csv
 prints "houses.yaml: 400 rows, a fifth to validate"
 prints "what is predicted: price, numbers from "
-prints "3 columns of numbers, standardized; 1 of words, categories with a vector each"
+prints "3 columns of numbers, by their ranks (normalize: quantile); 1 of words, categories with a vector each"
 prints "not read: id (counts the rows), heating (the same in every row), note (400 different words)"
 holds "the head is not named after the column" grep -qF -e '- LinearRegressionOutput: {name: price}' houses.yaml
 holds "cells are missing, and nothing is said" grep -qE '^    missing: mean +#' houses.yaml
@@ -40,6 +40,23 @@ expect 0 init houses.csv --target rooms --output rooms.yaml --task regression
 prints "what is predicted: rooms, numbers from 1 to 6"
 expect 2 init houses.csv --target prize --output none.yaml
 says "--target prize: houses.csv has no such column; did you mean 'price'?"
+expect 2 init houses.csv --target nosuchcolumn --output none.yaml
+says "--target nosuchcolumn: houses.csv has no such column; it has id, size, rooms, town, built, heating, note, price"
+# Decimal commas are no words.
+awk -F, 'BEGIN { OFS = ";" } NR == 1 { print "size", "built", "price" } NR > 1 { print $2 ",5", $5, $8 }' houses.csv >commas.csv
+expect 0 init commas.csv
+prints "not read: size (decimal commas, such as '40,5': save the table with decimal points)"
+expect 4 init commas.csv --target size --output none.yaml
+says "the column 'size', which is to be predicted, holds numbers with decimal commas, such as '40,5'; save the table with decimal points"
+# Too little.
+head -4 houses.csv >three.csv
+expect 4 init three.csv
+says "three.csv: 3 rows are too few: one is held out to validate, and a batch needs two others; at least 4 are needed"
+head -1 houses.csv >header.csv
+expect 4 init header.csv
+says "header.csv: 1 line is too few to tell what the columns hold; at least 4 are needed"
+expect 8 init houses.csv --output /proc/none.yaml
+says "; write elsewhere with --output FILE, or to stdout with --output -"
 cut -d, -f2,6 houses.csv >constant.csv
 expect 4 init constant.csv
 says "constant.csv: the column 'heating', which is to be predicted, is the same in every row; --target COLUMN names another"

@@ -121,7 +121,7 @@ mkdir folder && cp train.tsv validation.tsv folder && echo notes >folder/readme.
 expect 0 init folder
 prints "240 texts in 3 classes (bad, good, none), folder/validation.tsv to validate"
 head -2 train.tsv >few.tsv && expect 4 init few.tsv
-says "few.tsv: 2 lines are too few to tell which column holds texts and which labels; at least 4 are needed"
+says "few.tsv: 2 lines are too few to tell what the columns hold; at least 4 are needed"
 expect 0 export cnn cnn.onnx
 says "in small letters"
 expect 0 export run bag.onnx

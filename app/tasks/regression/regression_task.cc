@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/report/list_item.h"
+#include "app/report/output.h"
 #include "app/report/plot/chart.h"
 #include "app/tasks/image_table_recipe.h"
 #include "app/tasks/output_report.h"
@@ -32,7 +33,8 @@ plot::Drawing DrawPredictions(const std::string& name, const std::vector<plot::P
   }
   plot::Chart chart;
   chart.title = format("{}: predicted over true", name);
-  chart.subtitle = format("{}, rmse {:.4g}, r2 {:.4f}", Counted(pairs.size(), "example"), rmse, r2);
+  chart.subtitle = format("{}, rmse {}, r2 {:.4f}", Counted(pairs.size(), "example"),
+                          report::FormatNumber(rmse), r2);
   chart.x = {.label = "true"};
   chart.y = {.label = "predicted"};
   chart.series = {each,

@@ -36,6 +36,15 @@ bool IsSignOfMissing(std::string_view word) {
   return std::ranges::count(kSigns, Lower(word)) > 0;
 }
 
+// -?[0-9.]+,[0-9]+
+bool HasDecimalComma(std::string_view cell) {
+  if (cell.starts_with('-')) cell.remove_prefix(1);
+  const size_t comma = cell.find(',');
+  if (comma == 0 || comma == std::string_view::npos || comma + 1 == cell.size()) return false;
+  return cell.substr(0, comma).find_first_not_of("0123456789.") == std::string_view::npos &&
+         cell.substr(comma + 1).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 double SkewnessOf(const std::vector<double>& numbers) {
   const auto count = static_cast<double>(numbers.size());
   const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
@@ -72,7 +81,10 @@ class ColumnLook {
     TakeMissingWords();
     column_.numbers = std::ssize(numbers_);
     column_.distinct = std::ssize(different_) + std::ssize(words_);
-    for (const auto& [word, count] : words_) column_.words += count;
+    for (const auto& [word, count] : words_) {
+      column_.words += count;
+      if (HasDecimalComma(word)) column_.decimal_commas += count;
+    }
     if (column_.words > 0)
       column_.first_word = words_.contains(first_word_) ? first_word_ : words_.begin()->first;
     if (!numbers_.empty()) DescribeNumbers();

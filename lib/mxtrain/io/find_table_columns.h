@@ -27,6 +27,9 @@ struct TableColumn {
   double skewness = 0;
   std::optional<double> log_skewness = std::nullopt;
 
+  // Of the words those that are numbers with a decimal comma: 4404,88 or -1.234,5.
+  int64_t decimal_commas = 0;
+
   int64_t rows() const { return numbers + words + missing; }
   bool holds_words() const { return words > numbers; }
 };

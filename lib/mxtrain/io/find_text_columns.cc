@@ -171,8 +171,8 @@ std::optional<FoundTextColumns> FindTextColumns(const std::string& path) {
   Columns columns = json ? JsonColumns(text) : TableColumns(path, std::move(text), tabs);
   if (columns.rows() < kLeastRows && ending != ".txt" && !columns.damaged) {
     Throw(ErrorKind::kData,
-          "{}: {} too few to tell which column holds texts and which labels; at least {} are "
-          "needed, and hundreds for useful results",
+          "{}: {} too few to tell what the columns hold; at least {} are needed, and hundreds for "
+          "useful results",
           path, columns.rows() == 1 ? "1 line is" : format("{} lines are", columns.rows()),
           kLeastRows);
   }

@@ -316,9 +316,9 @@ TEST_CASE("files of texts are found by their columns") {
   CHECK(!FindTextColumns(PathOf(dir, "other.tsv", short_other)));
   CHECK(!FindTextColumns(PathOf(dir, "b.png", named)));
   CHECK(!FindTextColumns(PathOf(dir, "c.csv", "label,text\n\"never closed")));
-  CHECK_THROWS_WITH_AS(FindTextColumns(PathOf(dir, "few.tsv", "label\ttext\na\tone two three\n")),
-                       doctest::Contains("few.tsv: 2 lines are too few to tell which column holds"),
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      FindTextColumns(PathOf(dir, "few.tsv", "label\ttext\na\tone two three\n")),
+      doctest::Contains("few.tsv: 2 lines are too few to tell what the columns hold"), Error);
   CHECK(!FindTextColumns(PathOf(dir, "few.txt", "one line\n")));
 }
 

@@ -82,10 +82,11 @@ class CharacterTokenizer final : public Tokenizer {
     const uint64_t id = ids_.Find(c);
     if (id != IdMap::kNone) return static_cast<TokenId>(id);
     if (unknown_.empty()) {
-      Throw(ErrorKind::kData,
-            "the character '{}' (U+{:04X}) is not in the vocabulary of {}; use a corpus that has "
-            "it, or an unknown token",
-            TextOfCodePoint(c), c, Counted(characters_.size(), "character"));
+      Throw(
+          ErrorKind::kData,
+          "the character '{}' (U+{:04X}) is not in the vocabulary of {}; remove it, train on texts "
+          "that have it, or use `tokenizer: bytes`, which has every text",
+          TextOfCodePoint(c), c, Counted(characters_.size(), "character"));
     }
     return 0;
   }

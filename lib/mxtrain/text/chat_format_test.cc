@@ -64,7 +64,7 @@ TEST_CASE("a format is a text") {
   const auto why = [](const std::string& text) {
     return test::MessageOf([&] { ChatFormat::FromText(text, "run"); });
   };
-  test::CheckHas(why("{}"), "run: chat_format");
+  test::CheckHas(why("{}"), "run: the key 'chat_format' is missing");
   test::CheckHas(why(R"({"chat_format": 2})"), "the version 2 is unknown");
   test::CheckHas(why(R"({"chat_format": 1, "system": "", "user": "", "assistant": "", "end": ""})"),
                  "run: end: it is empty");
