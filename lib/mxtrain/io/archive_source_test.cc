@@ -64,7 +64,7 @@ void WriteByLibarchive(const std::string& path, bool zip, const std::string& fil
 std::string StoredZip(const std::vector<TarEntry>& entries) {
   const auto number = [](uint64_t value, int bytes) {
     std::string out;
-    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+    for (int i = 0; i < bytes; ++i, value >>= 8) out += static_cast<char>(value & 0xff);
     return out;
   };
   std::string files, central;
