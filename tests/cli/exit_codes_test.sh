@@ -292,7 +292,7 @@ expect 0 infer images photos --format csv --skip-bad
 expect 4 eval images photos
 says "photos/dark/broken.png"
 prints "on 16 examples"
-expect 9 check photos.yaml
+expect 4 check photos.yaml
 says "broken.png"
 expect 8 infer images photos/nothing.png
 says "there is no file or folder photos/nothing.png"

@@ -189,7 +189,7 @@ expect 0 infer cropped extreme --skip-bad
 expect 4 eval cropped extreme
 says "$why"
 chain='transforms=[{resize: 11}, {center_crop: 8}]'
-expect 9 check photos.yaml data.train.path=extreme "data.train.$chain"
+expect 4 check photos.yaml data.train.path=extreme "data.train.$chain"
 says "$why"
 expect 4 train photos.yaml data.train.path=extreme "data.train.$chain" --out strict
 says "$why"

@@ -57,7 +57,7 @@ prints "$(printf 'caf\357\277\275.png')"
 head -c 40 photos/light/001.png >"$odd"
 expect 4 eval model photos --json
 holds "json is no JSON" json stdout
-expect 9 check photos.yaml --json
+expect 4 check photos.yaml --json
 holds "json is no JSON" json stdout
 mkdir "$(printf 'd\351p\364t')"
 cp -r photos photos.yaml "$(printf 'd\351p\364t')"

@@ -60,7 +60,7 @@ expect 0 help centres
 prints "most (integer 1 .. 100, default 3: centres of an image, at most)"
 # An image with more centres than the bound is a bad example, in `check` and in training.
 { cat train.jsonl; echo '{"image": "train/000.pgm", "centres": [[1, 1], [5, 5], [9, 9], [13, 13]]}'; } >many.jsonl
-expect 9 check centres.yaml data.train.path=many.jsonl
+expect 4 check centres.yaml data.train.path=many.jsonl
 says "many.jsonl:61"
 
 # --- training: its metric is the default, labels move with crops and flips, resume is exact
