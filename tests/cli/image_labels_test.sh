@@ -93,7 +93,7 @@ holds "one image three times gives several" sh -c 'test "$(find same -name "*.pn
 
 file=$(cd noisy && find . -type f | sort | sed -n '3s|^\./||p')
 rm "clean/$file"
-expect 9 check pairs.yaml
+expect 4 check pairs.yaml
 says "its target $work/clean/$file does not exist, nor with the ending of another image"
 expect 3 check pairs.yaml data.val.targets=null
 says "data.train has targets and data.val has none"

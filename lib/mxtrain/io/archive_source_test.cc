@@ -4,7 +4,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <doctest/doctest.h>
-#include <libdeflate.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -59,6 +58,16 @@ void WriteByLibarchive(const std::string& path, bool zip, const std::string& fil
   archive_write_free(a);
 }
 
+// Of zip files (APPNOTE 4.4.7), bit by bit.
+uint32_t Crc32(const std::string& bytes) {
+  uint32_t sum = ~uint32_t{0};
+  for (const char c : bytes) {
+    sum ^= static_cast<uint8_t>(c);
+    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ (sum & 1 ? 0xedb88320u : 0u);
+  }
+  return ~sum;
+}
+
 // A zip of stored files as Python's zipfile writes it: names that are not ASCII are marked as
 // UTF-8.
 std::string StoredZip(const std::vector<TarEntry>& entries) {
@@ -70,10 +79,9 @@ std::string StoredZip(const std::vector<TarEntry>& entries) {
   std::string files, central;
   for (const auto& [name, bytes, type] : entries) {
     const bool ascii = std::ranges::all_of(name, [](char c) { return c > 0; });
-    const std::string both =
-        number(20, 2) + number(ascii ? 0 : 0x800, 2) + number(0, 2) + number(0x21, 4) +
-        number(libdeflate_crc32(0, bytes.data(), bytes.size()), 4) + number(bytes.size(), 4) +
-        number(bytes.size(), 4) + number(name.size(), 2) + number(0, 2);
+    const std::string both = number(20, 2) + number(ascii ? 0 : 0x800, 2) + number(0, 2) +
+                             number(0x21, 4) + number(Crc32(bytes), 4) + number(bytes.size(), 4) +
+                             number(bytes.size(), 4) + number(name.size(), 2) + number(0, 2);
     central += "PK\1\2" + number(20, 2) + both + number(0, 10) + number(files.size(), 4) + name;
     files += "PK\3\4" + both + name + bytes;
   }

@@ -9,13 +9,13 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libdeflate.h>
-#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <clocale>
 #include <filesystem>
 #include <map>
 #include <optional>
