@@ -27,6 +27,9 @@ holds "no figure of predictions" test -s houses/eval/predictions.svg -a -s house
 holds "the report lacks the figure" grep -q 'predicted over true' houses/report.html
 holds "the report lacks the measures" grep -q '<th>mae</th><th>rmse</th><th>r2</th>' houses/report.html
 holds "the report has no headline" grep -q '<p class="headline"><strong>rmse ' houses/report.html
+expect 3 export houses houses.onnx --with-preprocessing
+says "--with-preprocessing is for models with one input of images"
+holds "more is said before the refusal" bash -c '! grep -q "input: " stderr'
 expect 0 infer houses <(cut -d, -f2-5 houses.csv) --format csv
 holds "a row for each house" test "$(wc -l <stdout)" -eq 401
 
