@@ -15,8 +15,8 @@ class TrainedFiles {
  public:
   static constexpr const char* kName = "trained_on.txt";  // in a run folder
 
-  // Those of a source, whose files lie below `root`, or in an archive, of which the folders that
-  // all paths begin with are left out. None for a source without files, for one of more than 100000
+  // Those of a source, whose files lie below `root` or in an archive; paths are taken without the
+  // folders that all begin with. None for a source without files, for one of more than 100000
   // and for an archive of more than 4 GiB, whose sizes would take long to look up.
   static TrainedFiles Of(const io::Source& source, const std::string& root);
   // Those of a run; none if it kept no list.

@@ -127,7 +127,7 @@ ImageTarget TargetKind(const ImageColumns& columns) {
 }
 
 // Why a column is none to learn from; "" if it is.
-std::string WhyLeftOut(const io::TableColumn& column) {
+std::string WhyNotAnInput(const io::TableColumn& column) {
   if (column.distinct < 2) return "the same in every row";
   if (column.holds_words() && io::HasImageEnding(column.first_word)) return "more images";
   if (column.holds_words() &&
@@ -143,7 +143,7 @@ void PlanColumns(const std::vector<io::TableColumn>& all, ImageColumns* columns,
                  std::set<std::string>* used) {
   for (const io::TableColumn& column : all) {
     if (&column == columns->target || column.name == columns->images) continue;
-    if (const std::string why = WhyLeftOut(column); !why.empty()) {
+    if (const std::string why = WhyNotAnInput(column); !why.empty()) {
       columns->skipped.push_back(format("{} ({})", column.name, why));
     } else if (column.holds_words()) {
       columns->words.push_back({column.name, NameFor(column.name, used), column.distinct});
