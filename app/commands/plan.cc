@@ -125,7 +125,7 @@ class Plan final : public Command {
                    plot_);
     }
     if (!plot_net_.empty()) plot::SaveAs(DrawNet(session), plot_net_);
-    const std::vector<BucketPlan> buckets = PlanBuckets(session, trained_graph, train);
+    const std::vector<SizePlan> sizes = PlanSizes(session, trained_graph, train);
     const bool fits = !memory_.empty();
     const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
@@ -135,8 +135,10 @@ class Plan final : public Command {
                      {"most_files", disk.most_files},
                      {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
       if (ranks_ > 0) all["ranks"] = {{"count", ranks_}, {"sent_bytes", of_ranks.sent_bytes}};
-      for (const BucketPlan& bucket : buckets)
-        all["buckets"].push_back({{"length", bucket.length}, {"full_bytes", bucket.bytes}});
+      for (const SizePlan& plan : sizes) {
+        Json& one = all["sizes"].emplace_back(plan.json);
+        one["full_bytes"] = plan.bytes;
+      }
       if (time) all["time"] = ToJson(*time);
       if (cut) all["features"] = ToJson(session, *cut);
       all["learning_rates"] = RatesToJson(session);
@@ -160,7 +162,7 @@ class Plan final : public Command {
         out << format("between {} processes: each sends {} in a step\n", ranks_,
                       FormatBytes(of_ranks.sent_bytes));
       }
-      PrintBuckets(buckets, out);
+      PrintSizes(sizes, out);
       if (cut) PrintFeatures(session, *cut, out);
       PrintRates(session, out);
       if (session.config().train.kvstore.sync_batch_norm)
@@ -211,34 +213,46 @@ class Plan final : public Command {
     return fit;
   }
 
-  // Training on batches of one of data.bucket_lengths, or of the net's own length.
-  struct BucketPlan {
-    int64_t length = 0, bytes = 0;  // of the arena
+  // Training on batches of one of several sizes: of data.bucket_lengths or train.multi_scale.
+  struct SizePlan {
+    std::string size;   // for people
+    Json json;          // {length} or {height, width}
+    int64_t bytes = 0;  // of the arena
   };
 
-  static std::vector<BucketPlan> PlanBuckets(session::Session& session, const Graph& graph,
-                                             const executor::BindRequest& train) {
-    std::vector<BucketPlan> plans;
+  static std::vector<SizePlan> PlanSizes(session::Session& session, const Graph& graph,
+                                         const executor::BindRequest& train) {
+    std::vector<SizePlan> plans;
+    executor::BindRequest request = train;
+    const auto add = [&](std::string size, Json json) {
+      const executor::ExecGraph bound = executor::RunPasses(graph, request, session.runtime());
+      plans.push_back(
+          {std::move(size), std::move(json),
+           executor::PlanMemory(bound, request, executor::Strategy::kFull).arena_bytes});
+    };
+    for (const io::ImageSize& size : session.ImageSizes()) {
+      request.shapes = session.ShapesOfTraining(session.config().data.batch_size, size);
+      add(format("{}x{} pixels", size.height, size.width),
+          {{"height", size.height}, {"width", size.width}});
+    }
     std::vector<int64_t> lengths = session.config().data.bucket_lengths;
     const auto& inputs = session.net().inputs;
-    if (lengths.empty() || inputs.size() != 1 || !train.shapes.contains(inputs[0].name)) return {};
-    executor::BindRequest request = train;
+    if (lengths.empty() || inputs.size() != 1 || !train.shapes.contains(inputs[0].name))
+      return plans;
     TShape& shape = request.shapes.at(inputs[0].name);
     lengths.push_back(shape[shape.ndim() - 1]);
     for (const int64_t length : lengths) {
       shape[shape.ndim() - 1] = length;
-      const executor::ExecGraph bound = executor::RunPasses(graph, request, session.runtime());
-      plans.push_back(
-          {length, executor::PlanMemory(bound, request, executor::Strategy::kFull).arena_bytes});
+      add(format("{}", length), {{"length", length}});
     }
     return plans;
   }
 
-  static void PrintBuckets(const std::vector<BucketPlan>& buckets, std::ostream& out) {
-    if (buckets.empty()) return;
-    out << "executors of several lengths share the largest arena:\n";
-    for (const BucketPlan& bucket : buckets)
-      out << format("  batches of {}: activations {}\n", bucket.length, FormatBytes(bucket.bytes));
+  static void PrintSizes(const std::vector<SizePlan>& plans, std::ostream& out) {
+    if (plans.empty()) return;
+    out << "executors of several sizes share the largest arena:\n";
+    for (const SizePlan& plan : plans)
+      out << format("  batches of {}: activations {}\n", plan.size, FormatBytes(plan.bytes));
   }
 
   static int64_t LargestOf(const session::MemoryBytes& bytes) {

@@ -157,6 +157,12 @@ struct MosaicConfig {
   int64_t off_epochs = 0;  // at the end
 };
 
+struct MultiScaleConfig {
+  std::vector<double> scale;  // least and most, of the net's input; none: off
+  int64_t multiple = 0, batches = 0;
+  int64_t off_epochs = 0;  // at the end
+};
+
 struct EmaConfig {
   std::optional<double> decay;  // none: off
 };
@@ -231,6 +237,7 @@ struct TrainConfig {
   EmaConfig ema;
   MixConfig mixup, cutmix;
   MosaicConfig mosaic;
+  MultiScaleConfig multi_scale;
   ClassWeights class_weights;
   Named initializer;
   WeightsConfig weights;

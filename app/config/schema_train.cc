@@ -40,6 +40,34 @@ Section<MosaicConfig> MosaicSection() {
   return s;
 }
 
+Section<MultiScaleConfig> MultiScaleSection() {
+  using C = MultiScaleConfig;
+  Section<C> s;
+  s.Add("scale", &C::scale)
+      .Required()
+      .Help(
+          "least and most of the sizes of training images, as multiples of the net's input, such "
+          "as "
+          "[0.75, 1.25]; evaluation keeps the net's size")
+      .Also({"range", "scales", "ratio_range"});
+  s.Add("multiple", &C::multiple)
+      .Default(32)
+      .Range(1, 4096)
+      .Help("their shorter sides, and the longer ones, are multiples of so many pixels")
+      .Also({"stride", "divisor", "size_divisor", "step"});
+  s.Add("batches", &C::batches)
+      .Default(10)
+      .Range(1)
+      .Help("so many batches, one after the other, have the same size")
+      .Also({"every", "interval", "random_size_interval"});
+  s.Add("off_epochs", &C::off_epochs)
+      .Default(0)
+      .Range(0)
+      .Help("epochs at the end of the run with images of the net's size alone")
+      .Also({"no_aug_epochs"});
+  return s;
+}
+
 Section<EarlyStopConfig> EarlyStopSection() {
   Section<EarlyStopConfig> s;
   s.Add("patience", &EarlyStopConfig::patience)
@@ -215,6 +243,8 @@ void AddLoss(Section<TrainConfig>& s) {
   s.Below("cutmix", &C::cutmix, MixSection("a box of one pasted into the other"),
           "mix examples and labels", false, "alpha");
   s.Below("mosaic", &C::mosaic, MosaicSection(), "join parts of images", false, "probability");
+  s.Below("multi_scale", &C::multi_scale, MultiScaleSection(), "images of several sizes", false,
+          "scale", {"multiscale", "random_size", "multi_scale_training"});
   s.Add("class_weights", &C::class_weights)
       .Default({})
       .Help(

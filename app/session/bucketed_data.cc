@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/session/data_iters.h"
+#include "app/session/image_sizes.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/bucketed_iter.h"
 
@@ -38,6 +39,10 @@ std::unique_ptr<DataIter> DataIters::MakeIter(std::shared_ptr<const io::Source> 
                                               const io::PipelineParam& param, bool validation,
                                               Pass pass) {
   const bool in_order = pass == Pass::kWhole || pass == Pass::kOnce;
+  if (pass == Pass::kTraining) {
+    const std::vector<io::ImageSize> sizes = ImageSizes(config(), session_.net);
+    if (!sizes.empty()) return MakeScaled(std::move(source), param, sizes);
+  }
   if (!config().data.bucket_lengths.empty() && !in_order)
     return MakeBucketed(std::move(source), param, validation);
   return io::NewPipeline(runtime_, std::move(source), Transforms(validation), param);

@@ -132,6 +132,10 @@ void DataIters::RequireSameEpochs() const {
   };
   if (config().train.mosaic.probability > 0)
     refuse(session_.loaded.PlaceOf("train.mosaic.probability"), "train.mosaic joins parts of them");
+  if (!config().train.multi_scale.scale.empty()) {
+    refuse(session_.loaded.PlaceOf("train.multi_scale.scale"),
+           "train.multi_scale changes their size");
+  }
   if (Tiles()) refuse(session_.loaded.PlaceOf("data.tiles.size"), "data.tiles reads parts of them");
   for (const auto& [key, mix] : {std::pair{"train.mixup", &config().train.mixup},
                                  std::pair{"train.cutmix", &config().train.cutmix}}) {

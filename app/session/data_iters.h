@@ -10,6 +10,7 @@
 #include "app/session/data_sets.h"
 #include "app/session/session_view.h"
 #include "mxtrain/io/data_iter.h"
+#include "mxtrain/io/multi_scale.h"
 #include "mxtrain/io/pipeline.h"
 #include "mxtrain/io/pixel_statistics.h"
 #include "mxtrain/io/tiles.h"
@@ -61,7 +62,8 @@ class DataIters {
   std::unique_ptr<DataIter> Make(bool validation, Pass pass);
   std::shared_ptr<const io::Source> Examples(bool validation);
   Kwargs ParamsOf(const io::Source& source, const config::SourceConfig& c, Pass pass) const;
-  // As io::NewPipeline, of examples in buckets, if data.bucket_lengths names any.
+  // As io::NewPipeline: of examples in buckets, if data.bucket_lengths names any, and in training
+  // of several sizes, if train.multi_scale does.
   std::unique_ptr<DataIter> MakeIter(std::shared_ptr<const io::Source> source,
                                      const io::PipelineParam& param, bool validation, Pass pass);
   std::unique_ptr<DataIter> MakeBucketed(std::shared_ptr<const io::Source> source,
@@ -69,6 +71,10 @@ class DataIters {
   // Rising, the last that of the net's input.
   std::vector<int64_t> BucketLengths(const io::Source& source) const;
   [[noreturn]] void RefuseBuckets(const std::string& text, const std::string& help) const;
+  std::unique_ptr<DataIter> MakeScaled(std::shared_ptr<const io::Source> source,
+                                       const io::PipelineParam& param,
+                                       const std::vector<io::ImageSize>& sizes);
+  [[noreturn]] void RefuseScales(const std::string& text, const std::string& help) const;
   void AddMixing(Kwargs* pipeline) const;
   void AddSoftLabels(Kwargs* pipeline) const;
   void AddMosaic(Kwargs* pipeline) const;

@@ -145,6 +145,7 @@ void Session::BuildNet(int64_t resumed_batch) {
   config::MarkTexts(net_.texts, &loaded_.resolved);
   CheckInputOrder(view());
   CheckNetShapes(view());
+  CheckImageSizes(view());
   CheckCarry(view(), runtime_->operators());
   CheckPatterns(view());
   CheckKVStore(view());
@@ -367,8 +368,12 @@ Symbol Session::TrainedNet() const {
              : net;
 }
 
-std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch) const {
-  std::map<std::string, TShape> shapes = config::PlannedShapes(net_, batch);
+std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch,
+                                                        std::optional<io::ImageSize> size) const {
+  if (const std::vector<io::ImageSize> sizes = ImageSizes(); !size && !sizes.empty())
+    size = sizes.back();
+  std::map<std::string, TShape> shapes =
+      config::PlannedShapes(size ? WithImageSize(net_, *size) : net_, batch);
   const std::optional<FeatureCut> cut = CutOfTraining();
   for (size_t i = 0; cut && i < cut->names.size(); ++i) {
     std::vector<int64_t> dims{batch};
@@ -379,7 +384,9 @@ std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch) const {
 }
 
 executor::BindRequest Session::MakeBindRequest(bool training) const {
-  const std::map<std::string, TShape> shapes = ShapesOfTraining(config().data.batch_size);
+  const int64_t batch = config().data.batch_size;
+  const std::map<std::string, TShape> shapes =
+      training ? ShapesOfTraining(batch) : config::PlannedShapes(net_, batch);
   std::vector<DataDesc> arrays;
   for (const auto* inputs : {&net_.inputs, &net_.labels}) {
     for (const config::NetInput& input : *inputs) {

@@ -14,6 +14,7 @@
 #include "app/session/data_iters.h"
 #include "app/session/data_sets.h"
 #include "app/session/head_tasks.h"
+#include "app/session/image_sizes.h"
 #include "app/session/open_runtime.h"
 #include "app/session/request.h"
 #include "app/session/session_view.h"
@@ -97,10 +98,14 @@ class Session {
   // Of training on a batch of this size, without recomputation: of all workers on the first one's
   // device, with the devices of --place.
   MemoryBytes BytesOfTraining(int64_t batch) const;
+  // The sizes of training images (train.multi_scale), rising; empty if all have the net's.
+  std::vector<io::ImageSize> ImageSizes() const { return session::ImageSizes(config(), net_); }
+  // Of the arrays of a batch in training, of the largest images, or of those of `size`.
+  std::map<std::string, TShape> ShapesOfTraining(
+      int64_t batch, std::optional<io::ImageSize> size = std::nullopt) const;
 
  private:
   std::optional<FeatureCut> CutOfTraining() const;
-  std::map<std::string, TShape> ShapesOfTraining(int64_t batch) const;
   SessionView view() { return {loaded_, net_, diagnostics_, log_}; }
   void ChooseBatch(int64_t resumed_batch);
   BindOptions OptionsOfBinding() const;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "mxtrain/io/bucketed_iter.h"
 
 namespace mxtrain::tasks {
 
@@ -48,7 +47,7 @@ Examples::Examples(const DataBatch& batch, const DataIter& iter, const io::Sourc
     : batch_(batch),
       iter_(iter),
       source_(source),
-      inputs_(io::DataOf(iter, batch)),
+      inputs_(ArraysOf(iter, batch).data),
       values_(inputs_.size()) {}
 
 }  // namespace mxtrain::tasks

@@ -6,7 +6,6 @@
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
-#include "mxtrain/io/bucketed_iter.h"
 
 namespace mxtrain::tasks {
 namespace {
@@ -44,7 +43,7 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const report::Im
   DataBatch batch;
   train.Reset(0);
   if (images == 0 || !train.Next(&batch)) return;
-  inputs = io::DataOf(train, batch);
+  inputs = ArraysOf(train, batch).data;
   MakeOwnFolder(folder);
   const std::vector<ShownLabel> labels = LabelsOf(batch, train, tasks);
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -130,6 +130,24 @@ holds "distributions are not learned" awk -F, 'NR == 1 { for (i = 1; i <= NF; ++
 expect 0 eval bins
 expect 0 export bins bins.onnx
 expect 0 train boxes.yaml --out mixed -q train.epochs=3 'train.mixup={alpha: 8, off_epochs: 1}' train.mosaic=0.5
+scales='train.multi_scale={scale: [0.75, 1.25], multiple: 8, batches: 2, off_epochs: 1}'
+expect 0 train boxes.yaml --out scales train.epochs=3 "$scales"
+says "sizes of training images: 48, 56, 64, 72, 80; another one every 2 batches"
+holds "the first batch of one of several sizes is not drawn" test -s scales/samples/train_batch.png
+expect 0 verify-resume boxes.yaml --steps 11 train.epochs=3 "$scales"
+expect 0 plan boxes.yaml "$scales"
+prints "executors of several sizes share the largest arena:"
+prints "  batches of 80x80 pixels: activations"
+expect 3 train boxes.yaml --out none train.multi_scale.scale=2
+says "train.multi_scale: the least and the most of the sizes, as multiples of the net's input, are wanted"
+expect 3 train boxes.yaml --out none 'train.multi_scale={scale: [0.5, 4], multiple: 1}'
+says "train.multi_scale: 225 sizes, and at most 32 are possible"
+expect 3 train boxes.yaml --out none "$scales" data.cache=ram
+says "train.multi_scale: data.cache: ram keeps images of one size"
+expect 3 train boxes.yaml --out none "$scales" 'data.train.transforms=[{resize: 64}]'
+says "train.multi_scale: for 48x48 instead of 64x64, the transforms make images whose size differs from image to image"
+expect 0 train boxes.yaml --out narrow train.max_steps=1 'train.multi_scale.scale=[0.9, 1.1]'
+says "train.multi_scale: no other size than the net's, 64, is in the range"
 expect 3 train boxes.yaml --out none train.cutmix=1
 says "train.cutmix mixes classes, and the labels are boxes"
 expect 3 train boxes.yaml --out none 'net.layers.8.PointBoxLoss.bins=1'

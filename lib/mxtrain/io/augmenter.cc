@@ -55,16 +55,6 @@ TransformInfo InfoOf(const std::string& name) {
         DidYouMean(name, names), join(names, ", "));
 }
 
-// The main parameter under its own name.
-Kwargs Named(const TransformSpec& spec) {
-  Kwargs kwargs = spec.kwargs;
-  const TransformInfo info = InfoOf(spec.name);
-  for (auto& [key, value] : kwargs) {
-    if (key.empty()) key = info.parameters.front().name;
-  }
-  return kwargs;
-}
-
 // What a crop-resize does to points.
 void Tell(const CropResize& crop, const ImagePart& part) {
   part.Moves(crop.Map());
@@ -76,6 +66,15 @@ Frame WholeOf(const Image& image) {
 }
 
 }  // namespace
+
+Kwargs NamedKwargs(const TransformSpec& spec) {
+  Kwargs kwargs = spec.kwargs;
+  const TransformInfo info = InfoOf(spec.name);
+  for (auto& [key, value] : kwargs) {
+    if (key.empty()) key = info.parameters.front().name;
+  }
+  return kwargs;
+}
 
 std::vector<TransformInfo> ListTransforms() {
   std::vector<TransformInfo> infos;
@@ -96,7 +95,7 @@ std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>
     if (StaysInEvaluation(spec)) chain.push_back(spec);
     if (spec.name != "random_crop" && spec.name != "random_resized_crop") continue;
     Kwargs resize, crop;
-    for (const auto& [key, value] : Named(spec)) {
+    for (const auto& [key, value] : NamedKwargs(spec)) {
       if (key == "size") crop.emplace_back(key, value);
       if (key == "interpolation" || key == "antialias") resize.emplace_back(key, value);
     }
@@ -115,7 +114,7 @@ std::vector<TransformSpec> EvaluationTransforms(const std::vector<TransformSpec>
 TransformSpec WithNumbers(TransformSpec spec) {
   if (spec.name != kNormalize) return spec;
   NormalizeParam param;
-  param.Init(Named(spec), kNormalize);
+  param.Init(NamedKwargs(spec), kNormalize);
   if (param.from != NormalizeParam::kImageNet) return spec;
   if (spec.kwargs.size() > 1)
     Throw(ErrorKind::kConfig, "normalize: imagenet has its own mean and std: remove the others");
@@ -129,7 +128,7 @@ Augmenter::Augmenter(const std::vector<TransformSpec>& specs, int channels) : ch
   NormalizeParam normalize;
   normalize.Init({}, kNormalize);
   for (const TransformSpec& spec : specs) {
-    const Kwargs kwargs = Named(WithNumbers(spec));
+    const Kwargs kwargs = NamedKwargs(WithNumbers(spec));
     if (spec.name == kNormalize) {
       if (&spec != &specs.back())
         Throw(ErrorKind::kConfig, "normalize must be the last transform: move it to the end");

@@ -21,6 +21,10 @@ namespace mxtrain::io {
 // or one per channel, in units of 0 .. 1; or from: auto or imagenet), which must be last.
 MXTRAIN_API std::vector<TransformInfo> ListTransforms();
 
+// The parameters that are given, the main one under its name. Throws kConfig for an unknown
+// transform.
+MXTRAIN_API Kwargs NamedKwargs(const TransformSpec& spec);
+
 // `normalize: imagenet` with its mean and std as numbers; other transforms are returned unchanged.
 // Throws kConfig for invalid parameters of normalize, among them numbers beside `imagenet`.
 MXTRAIN_API TransformSpec WithNumbers(TransformSpec spec);

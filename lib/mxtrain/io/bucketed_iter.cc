@@ -62,9 +62,9 @@ class BucketedIter final : public DataIter {
 
   std::vector<DataDesc> provide_data() const override { return iters_.back()->provide_data(); }
   std::vector<DataDesc> provide_label() const override { return iters_.back()->provide_label(); }
-  std::vector<std::vector<DataDesc>> buckets() const override {
-    std::vector<std::vector<DataDesc>> all;
-    for (const auto& iter : iters_) all.push_back(iter->provide_data());
+  std::vector<BatchArrays> sizes() const override {
+    std::vector<BatchArrays> all;
+    for (const auto& iter : iters_) all.push_back({iter->provide_data(), iter->provide_label()});
     return all;
   }
   int64_t batch_size() const override { return iters_.back()->batch_size(); }

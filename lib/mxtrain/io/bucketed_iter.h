@@ -47,21 +47,10 @@ MXTRAIN_API std::shared_ptr<const Source> NewExamplesOf(std::shared_ptr<const So
 // buckets, of the same names and types. An epoch has all batches of each. With `shuffle` their
 // order depends on (seed, epoch) alone, so that an epoch continues at any batch exactly as if it
 // had not been interrupted; else it is that of the buckets. provide_data is that of the last, the
-// longest one; buckets() has those of all.
+// longest one; sizes() has those of all.
 MXTRAIN_API std::unique_ptr<DataIter> NewBucketedIter(std::shared_ptr<const Source> source,
                                                       std::vector<Bucket> buckets,
                                                       std::vector<std::unique_ptr<DataIter>> iters,
                                                       uint64_t seed, bool shuffle);
-
-// What a batch of the iterator holds: of its buckets the one whose arrays have the batch's shapes.
-inline std::vector<DataDesc> DataOf(const DataIter& iter, const DataBatch& batch) {
-  for (std::vector<DataDesc>& descs : iter.buckets()) {
-    bool fits = descs.size() == batch.data.size();
-    for (size_t i = 0; fits && i < descs.size(); ++i)
-      fits = descs[i].array_shape() == batch.data[i].shape();
-    if (fits) return std::move(descs);
-  }
-  return iter.provide_data();
-}
 
 }  // namespace mxtrain::io

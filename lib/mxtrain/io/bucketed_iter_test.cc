@@ -129,8 +129,8 @@ struct BucketedTexts {
 TEST_CASE("batches of the buckets, in an order that continues at any batch") {
   BucketedTexts texts(/*training=*/true);
   CHECK(texts.iter->provide_data()[0].shape == TShape{4, 12});
-  REQUIRE(texts.iter->buckets().size() == 3);
-  CHECK(texts.iter->buckets()[0][0].shape == TShape{4, 4});
+  REQUIRE(texts.iter->sizes().size() == 3);
+  CHECK(texts.iter->sizes()[0].data[0].shape == TShape{4, 4});
   const auto whole = texts.Read(2, 0);
   CHECK(std::ssize(whole) == texts.iter->batches_per_epoch());
   std::set<int64_t> lengths;

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/io/data_iter.h"
 
+#include <algorithm>
+
+#include "mxtrain/base/error.h"
 #include "mxtrain/io/crop_resize.h"
 
 namespace mxtrain {
+namespace {
+
+bool Fit(const std::vector<DataDesc>& descs, const std::vector<NDArray>& arrays) {
+  return std::ranges::equal(descs, arrays, {}, &DataDesc::array_shape, &NDArray::shape);
+}
+
+}  // namespace
 
 TShape DataDesc::array_shape() const {
   return pixels ? TShape{shape[0], shape[2], shape[3], shape[1]} : shape;
@@ -25,6 +35,23 @@ std::vector<float> InputValues(const DataDesc& desc, const NDArray& array) {
   for (size_t at = 0; at < values.size(); at += size)
     io::PixelsToPlanes({pixels + at, size}, channels, levels, values.data() + at);
   return values;
+}
+
+size_t SizeOf(std::span<const BatchArrays> sizes, const DataBatch& batch) {
+  if (sizes.size() == 1) return 0;
+  const auto found = std::ranges::find_if(sizes, [&batch](const BatchArrays& arrays) {
+    return Fit(arrays.data, batch.data) && Fit(arrays.label, batch.label);
+  });
+  if (found == sizes.end()) {
+    Throw(ErrorKind::kBug, "a batch of shape {} is of none of the {} sizes of its iterator",
+          batch.data[0].shape().ToString(), sizes.size());
+  }
+  return static_cast<size_t>(found - sizes.begin());
+}
+
+BatchArrays ArraysOf(const DataIter& iter, const DataBatch& batch) {
+  std::vector<BatchArrays> sizes = iter.sizes();
+  return std::move(sizes[SizeOf(sizes, batch)]);
 }
 
 }  // namespace mxtrain

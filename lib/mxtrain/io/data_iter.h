@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,11 @@ struct MXTRAIN_API DataDesc {
 };
 // The values a net reads, plain float32, from a batch's array for this input; waits for it.
 MXTRAIN_API std::vector<float> InputValues(const DataDesc& desc, const NDArray& array);
+
+// The arrays of a batch.
+struct BatchArrays {
+  std::vector<DataDesc> data, label;
+};
 
 // An example that could not be read.
 struct BadExample {
@@ -67,8 +73,9 @@ class MXTRAIN_API DataIter {
 
   virtual std::vector<DataDesc> provide_data() const = 0;
   virtual std::vector<DataDesc> provide_label() const = 0;  // empty: no labels
-  // The data of batches of each size, if they differ (bucketed_iter.h), the longest last.
-  virtual std::vector<std::vector<DataDesc>> buckets() const { return {provide_data()}; }
+  // The arrays of batches of each size, if they differ (bucketed_iter.h, multi_scale.h), the
+  // largest last, which is that of provide_data and provide_label.
+  virtual std::vector<BatchArrays> sizes() const { return {{provide_data(), provide_label()}}; }
   virtual int64_t batch_size() const = 0;
   virtual int64_t batches_per_epoch() const = 0;
   virtual int64_t examples() const = 0;  // in the source
@@ -84,5 +91,10 @@ class MXTRAIN_API DataIter {
   virtual bool Next(DataBatch* batch) = 0;
   virtual Stats stats() const = 0;
 };
+
+// Of the sizes of an iterator, that of one of its batches. Throws kBug if it is of none.
+MXTRAIN_API size_t SizeOf(std::span<const BatchArrays> sizes, const DataBatch& batch);
+// The arrays of one of the iterator's batches.
+MXTRAIN_API BatchArrays ArraysOf(const DataIter& iter, const DataBatch& batch);
 
 }  // namespace mxtrain

@@ -107,6 +107,12 @@ std::vector<int> ClassesOf(const Source& source) {
   return classes;
 }
 
+// A batch of a smaller size lies at the beginning of a slot's array.
+NDArray BeginningOf(const NDArray& array, const TShape& shape) {
+  if (array.shape() == shape) return array;
+  return array.Reshape({array.shape().Size()}).Slice(0, shape.Size()).Reshape(shape);
+}
+
 using RowReports = std::vector<std::pair<int64_t, BadExample>>;
 
 // The engine function that writes a slot: opens it when called, reports it if destroyed without a
@@ -130,22 +136,31 @@ class Ticket {
 
 class Pipeline final : public DataIter {
  public:
-  Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
-           const std::vector<TransformSpec>& transforms, const PipelineParam& param);
+  Pipeline(Runtime& runtime, const std::shared_ptr<const Source>& source, MultiScale scales,
+           const PipelineParam& param);
   ~Pipeline() override;
 
-  std::vector<DataDesc> provide_data() const override { return data_; }
-  std::vector<DataDesc> provide_label() const override { return label_; }
+  std::vector<DataDesc> provide_data() const override { return sizes_.back().data; }
+  std::vector<DataDesc> provide_label() const override { return sizes_.back().label; }
+  std::vector<BatchArrays> sizes() const override { return sizes_; }
   int64_t batch_size() const override { return param_.batch_size; }
-  int64_t examples() const override { return loader_.source().size(); }
+  int64_t examples() const override { return source().size(); }
   int64_t batches_per_epoch() const override { return batches_; }
-  std::string ExampleName(int64_t index) const override { return loader_.source().Name(index); }
+  std::string ExampleName(int64_t index) const override { return source().Name(index); }
   void Reset(int64_t epoch, int64_t first_batch) override;
   bool Next(DataBatch* batch) override;
   Stats stats() const override;
 
  private:
   bool training() const { return param_.mode == PipelineParam::kTraining; }
+  const ExampleLoader& largest() const { return *loaders_.back(); }
+  const Source& source() const { return largest().source(); }
+  // Of sizes_ and loaders_.
+  size_t SizeOf(int64_t epoch, int64_t batch) const {
+    return scales_.Draw(static_cast<uint64_t>(param_.seed), epoch, batch);
+  }
+  void AddSize(const std::shared_ptr<const Source>& source,
+               const std::vector<TransformSpec>& transforms);
   int64_t CountBatches() const;
   void AddSlot();
   void Push(Slot* slot);
@@ -156,19 +171,21 @@ class Pipeline final : public DataIter {
   void ReportFullCache();
 
   void Work(int worker);
-  void LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch, RowReports* bad) const;
+  void LoadRow(const Claim& claim, const ExampleLoader& loader, int64_t row, LoaderScratch* scratch,
+               RowReports* bad) const;
   void Seal(const EpochPlan& plan, Slot* slot) const;
 
   // Constant after construction.
   Runtime& runtime_;
   const PipelineParam param_;
-  const ExampleLoader loader_;
+  const MultiScale scales_;
+  std::vector<std::unique_ptr<const ExampleLoader>> loaders_;  // of each size
+  std::vector<BatchArrays> sizes_;                             // rising
   const BatchMosaic mosaic_;
   const BatchMixer mixer_;
   std::vector<int> classes_;  // of each example; empty unless they are balanced
   int64_t batches_ = 0, allowed_bad_ = 0;
-  std::vector<DataDesc> data_, label_;
-  const std::shared_ptr<BatchRing> ring_;
+  std::shared_ptr<BatchRing> ring_;
 
   // Used by the consumer; `stats_` is also read by others.
   mutable Mutex stats_mutex_;
@@ -181,33 +198,42 @@ class Pipeline final : public DataIter {
   ThreadGroup workers_{[this] { ring_->Stop(); }};
 };
 
-Pipeline::Pipeline(Runtime& runtime, std::shared_ptr<const Source> source,
-                   const std::vector<TransformSpec>& transforms, const PipelineParam& param)
+Pipeline::Pipeline(Runtime& runtime, const std::shared_ptr<const Source>& source, MultiScale scales,
+                   const PipelineParam& param)
     : runtime_(runtime),
       param_((CheckParam(param, *source), param)),
-      loader_(source, transforms,
-              {static_cast<uint64_t>(param.seed),
-               param.channels,
-               param.exact_decode,
-               param.bits,
-               CacheBytes(param),
-               {param.soft_labels, param.label_smoothing},
-               ExamplesOfObjects(param, *source),
-               param.origins,
-               param.pixels && !Mixes(param) && param.mosaic == 0 && param.bits == 8}),
+      scales_(std::move(scales)),
       mosaic_({param.mosaic, param.mosaic_epochs}, static_cast<uint64_t>(param.seed)),
       mixer_(MixerOf(param)),
-      classes_(param.balanced ? ClassesOf(loader_.source()) : std::vector<int>()),
-      ring_(std::make_shared<BatchRing>(param.batch_size, loader_.cheap() ? 32 : 1)) {
+      classes_(param.balanced ? ClassesOf(*source) : std::vector<int>()) {
+  for (const std::vector<TransformSpec>& transforms : scales_.chains) AddSize(source, transforms);
+  ring_ = std::make_shared<BatchRing>(param.batch_size, largest().cheap() ? 32 : 1);
   batches_ = CountBatches();
   allowed_bad_ = ToleratedBad(param_.max_bad, examples());
-  data_ = Describe(loader_.source().data_fields(), loader_.data_shapes(), param_.batch_size,
-                   param_.data_name);
-  for (size_t i = 0; i < data_.size(); ++i) data_[i].pixels = loader_.left_to_do(i);
-  label_ = Describe(loader_.source().label_fields(), loader_.label_shapes(), param_.batch_size,
-                    param_.label_name);
   for (int i = 0; i < param_.prefetch + 1; ++i) AddSlot();
   for (int i = 0; i < WorkerCount(param_.workers); ++i) workers_.Start([this, i] { Work(i); });
+}
+
+void Pipeline::AddSize(const std::shared_ptr<const Source>& source,
+                       const std::vector<TransformSpec>& transforms) {
+  const LoaderOptions options{
+      static_cast<uint64_t>(param_.seed),
+      param_.channels,
+      param_.exact_decode,
+      param_.bits,
+      CacheBytes(param_),
+      {param_.soft_labels, param_.label_smoothing},
+      ExamplesOfObjects(param_, *source),
+      param_.origins,
+      param_.pixels && !Mixes(param_) && param_.mosaic == 0 && param_.bits == 8};
+  const auto& loader =
+      loaders_.emplace_back(std::make_unique<const ExampleLoader>(source, transforms, options));
+  BatchArrays& arrays = sizes_.emplace_back();
+  arrays.data =
+      Describe(source->data_fields(), loader->data_shapes(), param_.batch_size, param_.data_name);
+  for (size_t i = 0; i < arrays.data.size(); ++i) arrays.data[i].pixels = loader->left_to_do(i);
+  arrays.label = Describe(source->label_fields(), loader->label_shapes(), param_.batch_size,
+                          param_.label_name);
 }
 
 Pipeline::~Pipeline() {
@@ -228,10 +254,10 @@ int64_t Pipeline::CountBatches() const {
 
 void Pipeline::AddSlot() {
   auto slot = std::make_unique<Slot>();
-  for (const DataDesc& desc : data_)
+  for (const DataDesc& desc : sizes_.back().data)
     slot->data.emplace_back(runtime_, desc.array_shape(), desc.array_type(), param_.memory,
                             Layout(), "batch " + desc.name);
-  for (const DataDesc& desc : label_)
+  for (const DataDesc& desc : sizes_.back().label)
     slot->label.emplace_back(runtime_, desc.shape, desc.type, param_.memory, Layout(),
                              "batch " + desc.name);
   if (param_.origins) slot->origins.resize(static_cast<size_t>(param_.batch_size));
@@ -324,8 +350,11 @@ void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
     batch->lease.reset();
     std::rethrow_exception(slot->error);
   }
-  batch->data = slot->data;
-  batch->label = slot->label;
+  const BatchArrays& arrays = sizes_[SizeOf(plan->epoch, slot->batch)];
+  for (size_t i = 0; i < arrays.data.size(); ++i)
+    batch->data.push_back(BeginningOf(slot->data[i], arrays.data[i].array_shape()));
+  for (size_t i = 0; i < arrays.label.size(); ++i)
+    batch->label.push_back(BeginningOf(slot->label[i], arrays.label[i].array_shape()));
   batch->index = slot->index;
   batch->count = static_cast<int64_t>(slot->index.size());
   batch->origins = slot->origins;
@@ -355,12 +384,12 @@ void Pipeline::CheckBad() const {
 }
 
 void Pipeline::ReportFullCache() {
-  const ExampleCache* cache = loader_.cache();
+  const ExampleCache* cache = largest().cache();
   if (reported_full_ || !cache || !cache->full()) return;
   reported_full_ = true;
   runtime_.log("io").Warning(
       "the cache is full: {} of {} examples take {} MiB; the others are decoded each time",
-      cache->count(), loader_.source().size(), cache->bytes() >> 20);
+      cache->count(), source().size(), cache->bytes() >> 20);
 }
 
 DataIter::Stats Pipeline::stats() const {
@@ -379,7 +408,9 @@ void Pipeline::Work(int worker) {
     RowReports bad;
     std::exception_ptr error;
     try {
-      for (int64_t row = claim.begin; row < claim.end; ++row) LoadRow(claim, row, &scratch, &bad);
+      const ExampleLoader& loader = *loaders_[SizeOf(claim.plan->epoch, claim.batch)];
+      for (int64_t row = claim.begin; row < claim.end; ++row)
+        LoadRow(claim, loader, row, &scratch, &bad);
     } catch (...) {
       error = std::current_exception();
     }
@@ -392,8 +423,8 @@ void Pipeline::Work(int worker) {
   }
 }
 
-void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch,
-                       RowReports* bad) const {
+void Pipeline::LoadRow(const Claim& claim, const ExampleLoader& loader, int64_t row,
+                       LoaderScratch* scratch, RowReports* bad) const {
   const EpochPlan& plan = *claim.plan;
   Slot& slot = *claim.slot;
   const bool real = row < plan.count(claim.batch);
@@ -401,13 +432,12 @@ void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch,
   const int64_t attempts = training() ? std::min(allowed_bad_ + 1, choices) : 1;
   for (int64_t step = 0; step < attempts; ++step) {
     const int64_t index = plan.index(claim.batch, row, step);
-    const std::optional<Refusal> refusal = loader_.Load(index, plan.epoch, row, slot.rows, scratch);
+    const std::optional<Refusal> refusal = loader.Load(index, plan.epoch, row, slot.rows, scratch);
     if (!refusal) {
       if (real) slot.index[static_cast<size_t>(row)] = index;
       return;
     }
-    if (real)
-      bad->emplace_back(row, BadExample{index, loader_.source().Name(index), refusal->reason});
+    if (real) bad->emplace_back(row, BadExample{index, source().Name(index), refusal->reason});
   }
   if (training() && real && attempts == choices) {
     const BadExample& last = bad->back().second;
@@ -415,23 +445,24 @@ void Pipeline::LoadRow(const Claim& claim, int64_t row, LoaderScratch* scratch,
           plan.parts > 1 ? format(" of part {} of {}", plan.part, plan.parts) : "", last.name,
           last.reason);
   }
-  loader_.Clear(row, slot.rows);  // in training, CheckBad now finds too many bad examples
+  loader.Clear(row, slot.rows);  // in training, CheckBad now finds too many bad examples
 }
 
 // Moves examples to the front: unreadable ones leave no gaps.
 void Pipeline::Seal(const EpochPlan& plan, Slot* slot) const {
+  const ExampleLoader& loader = *loaders_[SizeOf(plan.epoch, slot->batch)];
   int64_t count = 0;
   for (int64_t row = 0; row < param_.batch_size; ++row) {
     const int64_t index = slot->index[static_cast<size_t>(row)];
     if (index < 0) continue;
-    if (row != count) loader_.CopyRow(row, count, slot->rows);
+    if (row != count) loader.CopyRow(row, count, slot->rows);
     slot->index[static_cast<size_t>(count++)] = index;
   }
   slot->index.resize(static_cast<size_t>(count));
   // Each part draws its own random numbers.
   const int64_t batch = slot->batch * plan.parts + plan.part;
-  mosaic_.Apply(plan.epoch, batch, count, loader_, slot->rows);
-  mixer_.Mix(plan.epoch, batch, count, loader_, slot->rows);
+  mosaic_.Apply(plan.epoch, batch, count, loader, slot->rows);
+  mixer_.Mix(plan.epoch, batch, count, loader, slot->rows);
 }
 
 }  // namespace
@@ -445,9 +476,18 @@ void PipelineParam::Feed(Context device) {
 std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source,
                                       const std::vector<TransformSpec>& transforms,
                                       const PipelineParam& param) {
-  runtime.log("io").Debug("pipeline: {} examples, batches of {}, {} transforms", source->size(),
-                          param.batch_size, transforms.size());
-  return std::make_unique<Pipeline>(runtime, std::move(source), transforms, param);
+  return NewPipeline(runtime, std::move(source), MultiScale{{transforms}}, param);
+}
+
+std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source,
+                                      const MultiScale& scales, const PipelineParam& param) {
+  MXTRAIN_ASSERT(!scales.chains.empty() && scales.batches >= 1);
+  if (scales.chains.size() > 1 && param.cache == PipelineParam::kRam)
+    Throw(ErrorKind::kConfig, "cache: ram keeps images of one size, and these have several");
+  runtime.log("io").Debug("pipeline: {} examples, batches of {}, {} transforms, {}", source->size(),
+                          param.batch_size, scales.chains.front().size(),
+                          Counted(std::ssize(scales.chains), "size"));
+  return std::make_unique<Pipeline>(runtime, source, scales, param);
 }
 
 }  // namespace mxtrain::io

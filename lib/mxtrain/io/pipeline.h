@@ -16,6 +16,7 @@
 #include "mxtrain/base/params.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/data_iter.h"
+#include "mxtrain/io/multi_scale.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::io {
@@ -165,6 +166,12 @@ inline int64_t ToleratedBad(double max_bad, int64_t examples) {
 MXTRAIN_API std::unique_ptr<DataIter> NewPipeline(Runtime& runtime,
                                                   std::shared_ptr<const Source> source,
                                                   const std::vector<TransformSpec>& transforms,
+                                                  const PipelineParam& param);
+// The same with images of several sizes (DataIter::sizes). Throws kConfig with a cache, which keeps
+// images of one size.
+MXTRAIN_API std::unique_ptr<DataIter> NewPipeline(Runtime& runtime,
+                                                  std::shared_ptr<const Source> source,
+                                                  const MultiScale& scales,
                                                   const PipelineParam& param);
 
 }  // namespace mxtrain::io

@@ -105,7 +105,7 @@ void BoundNet::Bind(const DataIter& train, DataIter* val) {
     executors_.push_back(Executor::SimpleBind(runtime_, net, request));
     carried_.emplace_back(runtime_, *executors_.back(), bound_);
   }
-  BindShorter(train);
+  BindSmaller(train);
   PrepareSums();
   if (!val) return;
   evaluation_ = std::make_unique<Evaluation>(runtime_, net_.symbol, *val, options_.metrics,
@@ -113,23 +113,25 @@ void BoundNet::Bind(const DataIter& train, DataIter* val) {
                                              options_.modes, options_.model.carry);
 }
 
-// The longest is bound first, so that the arena need not grow.
-void BoundNet::BindShorter(const DataIter& train) {
+// The largest is bound first, so that the arena need not grow.
+void BoundNet::BindSmaller(const DataIter& train) {
   sizes_.emplace(train);
-  running_ = sizes_->longest();
+  running_ = sizes_->largest();
   if (sizes_->count() == 1) return;
   const auto refuse = [](const char* what) {
-    Throw(ErrorKind::kConfig,
-          "batches of several lengths (data.bucket_lengths) cannot be used with {}", what);
+    Throw(
+        ErrorKind::kConfig,
+        "batches of several sizes (data.bucket_lengths, train.multi_scale) cannot be used with {}",
+        what);
   };
-  if (!rows_read_.empty()) refuse("sparse_grad, whose rows are those of batches of one length");
+  if (!rows_read_.empty()) refuse("sparse_grad, whose rows are those of batches of one size");
   if (options_.sync_batch_norm) refuse("train.kvstore.sync_batch_norm");
   if (options_.watch.show) refuse("train.watch");
   if (!bound_.states.empty()) refuse("states that go on from batch to batch (net.carry)");
-  for (size_t size = 0; size < sizes_->longest(); ++size) {
-    std::vector<std::unique_ptr<Executor>>& executors = shorter_.emplace_back();
+  for (size_t size = 0; size < sizes_->largest(); ++size) {
+    std::vector<std::unique_ptr<Executor>>& executors = smaller_.emplace_back();
     for (const auto& executor : executors_)
-      executors.push_back(executor->Reshape(sizes_->ShapesOf(size, num_workers())));
+      executors.push_back(executor->Reshape(sizes_->ShapesOf(size, *executor, num_workers())));
   }
 }
 
@@ -196,7 +198,7 @@ void BoundNet::Step(const DataBatch& batch) {
   const int parts = num_workers();
   input_order_->Arrange(batch, &inputs_);
   running_ = sizes_->Of(batch);
-  if (running_ != sizes_->longest()) {
+  if (running_ != sizes_->largest()) {
     // Executors of all sizes count the passes of random numbers together.
     for (size_t w = 0; w < executors_.size(); ++w)
       running()[w]->set_random_step(executors_[w]->random_step());
@@ -215,7 +217,7 @@ void BoundNet::Step(const DataBatch& batch) {
     carried_[static_cast<size_t>(w)].PutInto(&part_);
     running()[static_cast<size_t>(w)]->BeginStep(part_);
   }
-  if (running_ != sizes_->longest()) {
+  if (running_ != sizes_->largest()) {
     for (size_t w = 0; w < executors_.size(); ++w)
       executors_[w]->set_random_step(running()[w]->random_step());
   }

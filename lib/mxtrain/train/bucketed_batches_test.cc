@@ -21,10 +21,10 @@ class IdBatches final : public DataIter {
   std::vector<DataDesc> provide_label() const override {
     return {{"softmax_label", TShape{kIdRows}}};
   }
-  std::vector<std::vector<DataDesc>> buckets() const override {
-    if (padded_) return {provide_data()};
-    std::vector<std::vector<DataDesc>> all;
-    for (const int64_t length : kLengths) all.push_back({Ids(length)});
+  std::vector<BatchArrays> sizes() const override {
+    if (padded_) return {{provide_data(), provide_label()}};
+    std::vector<BatchArrays> all;
+    for (const int64_t length : kLengths) all.push_back({{Ids(length)}, provide_label()});
     return all;
   }
   int64_t batch_size() const override { return kIdRows; }

@@ -340,8 +340,8 @@ Evaluation::Evaluation(Runtime& runtime, const Symbol& symbol, DataIter& iter,
   carried_ = std::make_unique<CarriedStates>(runtime, *executor_, net_);
   if (!net_.states.empty() && sizes_.count() > 1)
     Throw(ErrorKind::kConfig, "states go on (net.carry) between batches of one length alone");
-  for (size_t size = 0; size < sizes_.longest(); ++size)
-    shorter_.push_back(executor_->Reshape(sizes_.ShapesOf(size)));
+  for (size_t size = 0; size < sizes_.largest(); ++size)
+    smaller_.push_back(executor_->Reshape(sizes_.ShapesOf(size, *executor_)));
   // Labels that no output depends on need arrays all the same. Shared ones are parameters of the
   // layers that compute a label.
   const std::set<std::string> read = VariablesRead(symbol);
@@ -357,7 +357,7 @@ void Evaluation::Launch(const InputOrder& order, Flight* flight) {
   order.Arrange(flight->batch, &inputs);
   carried_->PutInto(&inputs);
   const size_t size = sizes_.Of(flight->batch);
-  Executor& executor = size == sizes_.longest() ? *executor_ : *shorter_[size];
+  Executor& executor = size == sizes_.largest() ? *executor_ : *smaller_[size];
   executor.Forward(inputs);
   carried_->Update();
   const std::vector<NDArray>& outputs = executor.outputs();

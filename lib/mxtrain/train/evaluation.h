@@ -140,7 +140,7 @@ class MXTRAIN_API Evaluation {
   // a part of the data.
   NamedValues Run(const OnBatch& on_batch = {}, const std::function<bool()>& stop = {},
                   const std::function<NamedValues(EpochScores*)>& values = {});
-  // With batches of several sizes, that of the longest; the others share its arrays and arena.
+  // With batches of several sizes, that of the largest; the others share its arrays and arena.
   Executor& executor() { return *executor_; }
   size_t num_outputs() const { return net_.outputs; }  // of a batch
   // Labels missing from the data that no output depends on (VariablesRead), and the parameters of
@@ -153,7 +153,7 @@ class MXTRAIN_API Evaluation {
   const CarryingNet net_;
   const BatchSizes sizes_;
   std::unique_ptr<Executor> executor_;
-  std::vector<std::unique_ptr<Executor>> shorter_;  // by size, without the longest
+  std::vector<std::unique_ptr<Executor>> smaller_;  // by size, without the largest
   std::unique_ptr<CarriedStates> carried_;
   std::vector<std::string> missing_labels_;
   // A batch, and copies of its outputs for the host while the executor's own are overwritten.

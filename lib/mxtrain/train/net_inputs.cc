@@ -34,36 +34,17 @@ std::vector<DataDesc> ArraysOf(const DataIter& iter) {
   return arrays;
 }
 
-BatchSizes::BatchSizes(const DataIter& iter) {
-  for (const DataDesc& desc : iter.provide_data()) names_.push_back(desc.name);
-  for (const std::vector<DataDesc>& descs : iter.buckets()) {
-    std::vector<TShape>& shapes = shapes_.emplace_back();
-    for (const DataDesc& desc : descs) shapes.push_back(desc.array_shape());
-  }
-}
-
-size_t BatchSizes::Of(const DataBatch& batch) const {
-  if (count() == 1) return 0;
-  const auto fits = [&batch](const std::vector<TShape>& shapes) {
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      if (shapes[i] != batch.data[i].shape()) return false;
-    }
-    return true;
-  };
-  const auto found = std::find_if(shapes_.begin(), shapes_.end(), fits);
-  if (found == shapes_.end()) {
-    Throw(ErrorKind::kBug, "a batch of shape {} is of none of the {} sizes of its iterator",
-          batch.data[0].shape().ToString(), count());
-  }
-  return static_cast<size_t>(found - shapes_.begin());
-}
-
-std::map<std::string, TShape> BatchSizes::ShapesOf(size_t size, int64_t parts) const {
+std::map<std::string, TShape> BatchSizes::ShapesOf(size_t size, const Executor& executor,
+                                                   int64_t parts) const {
+  const std::vector<std::string>& inputs = executor.input_names();
   std::map<std::string, TShape> shapes;
-  for (size_t i = 0; i < names_.size(); ++i) {
-    TShape shape = shapes_[size][i];
-    shape[0] /= parts;
-    shapes[names_[i]] = shape;
+  for (const auto* descs : {&sizes_[size].data, &sizes_[size].label}) {
+    for (const DataDesc& desc : *descs) {
+      if (std::ranges::find(inputs, desc.name) == inputs.end() || !desc.shape.has_rank()) continue;
+      TShape shape = desc.array_shape();
+      shape[0] /= parts;
+      shapes[desc.name] = shape;
+    }
   }
   return shapes;
 }

@@ -33,20 +33,21 @@ struct ComputeModes {
 // The arrays of an iterator's batches: data, then labels.
 MXTRAIN_API std::vector<DataDesc> ArraysOf(const DataIter& iter);
 
-// The sizes of the batches of an iterator (DataIter::buckets). With several, a net is bound to the
-// longest, and reshaped to the others. Immutable.
+// The sizes of the batches of an iterator (DataIter::sizes). With several, a net is bound to the
+// largest, and reshaped to the others. Immutable.
 class MXTRAIN_API BatchSizes {
  public:
-  explicit BatchSizes(const DataIter& iter);
-  size_t count() const { return shapes_.size(); }
-  size_t longest() const { return count() - 1; }
-  size_t Of(const DataBatch& batch) const;  // throws kBug for a batch of none of them
-  // By input, of a part of `parts` equal ones of a batch.
-  std::map<std::string, TShape> ShapesOf(size_t size, int64_t parts = 1) const;
+  explicit BatchSizes(const DataIter& iter) : sizes_(iter.sizes()) {}
+  size_t count() const { return sizes_.size(); }
+  size_t largest() const { return count() - 1; }
+  size_t Of(const DataBatch& batch) const { return SizeOf(sizes_, batch); }
+  // Of the data and labels that are inputs of the executor, for a part of `parts` equal ones of a
+  // batch.
+  std::map<std::string, TShape> ShapesOf(size_t size, const Executor& executor,
+                                         int64_t parts = 1) const;
 
  private:
-  std::vector<std::string> names_;
-  std::vector<std::vector<TShape>> shapes_;  // of the arrays of each size
+  std::vector<BatchArrays> sizes_;
 };
 
 // Request for binding a net to a batch's arrays, without gradients. Arrays the net does not read

@@ -35,11 +35,11 @@ class BoundNet {
   BoundNet(Runtime& runtime, const TrainOptions& options, Part part, const DataIter& train,
            DataIter* val);
 
-  // Of each worker; with batches of several sizes, those of the longest.
+  // Of each worker; with batches of several sizes, those of the largest.
   std::span<const std::unique_ptr<Executor>> executors() const { return executors_; }
   // Of each worker, those that ran the last batch. They share arrays and arena with executors().
   std::span<const std::unique_ptr<Executor>> running() const {
-    return running_ == sizes_->longest() ? executors_ : shorter_[running_];
+    return running_ == sizes_->largest() ? executors_ : smaller_[running_];
   }
   int num_workers() const { return static_cast<int>(executors_.size()); }
   Executor& first() const { return *executors_[0]; }
@@ -72,7 +72,7 @@ class BoundNet {
     return own;
   }
   void Bind(const DataIter& train, DataIter* val);
-  void BindShorter(const DataIter& train);
+  void BindSmaller(const DataIter& train);
   void PrepareSums();
   void Initialize();
   // A parameter that layers before and after the features read has an array in both parts.
@@ -86,7 +86,7 @@ class BoundNet {
   std::vector<std::unique_ptr<Executor>> executors_;
   std::vector<CarriedStates> carried_;  // of each
   std::optional<BatchSizes> sizes_;
-  std::vector<std::vector<std::unique_ptr<Executor>>> shorter_;  // by size, without the longest
+  std::vector<std::vector<std::unique_ptr<Executor>>> smaller_;  // by size, without the largest
   size_t running_ = 0;                                           // the size of the last batch
   std::vector<RowsRead> rows_read_;
   std::vector<std::vector<NDArray>> sums_;  // for batch norm, of workers; in the order of a step
