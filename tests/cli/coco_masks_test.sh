@@ -81,7 +81,7 @@ prints "119 examples"
 expect 0 infer run data/val --images predicted
 expect 0 train masks.yaml --out other -q train.epochs=1 'data.train.classes=[ring, background, disc]'
 expect 0 eval other --format csv
-prints "class,iou,dice,precision,recall,pixels"
+prints "class,iou,dice,boundary_f,precision,recall,pixels"
 holds "the classes have another order" grep -q '^ring,' <(sed -n 2p stdout)
 # Held out of the same file, and masks in files beside it.
 expect 0 train masks.yaml --out held -q train.epochs=1 'data.val={split: 0.2, transforms: [{resize: [32, 32]}]}'

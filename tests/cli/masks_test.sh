@@ -53,16 +53,22 @@ last() { awk -F, -v want="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == wan
 holds "the masks are not learned: $(last val_mean_iou)" test "$(last val_mean_iou)" -gt 420
 holds "the default metric is another" test "$(sed '/^train:/s/, metrics.*/}/' masks.yaml >plain.yaml && "$program" train plain.yaml --out plain -q train.epochs=1 && head -1 plain/metrics.csv | grep -c val_mean_iou)" = 1
 expect 0 verify-resume masks.yaml --steps 11
+scales='train.multi_scale={scale: [0.5, 1.5], multiple: 8, batches: 1}'
+expect 0 train masks.yaml --out scales -q train.epochs=3 "$scales"
+expect 0 verify-resume masks.yaml --steps 7 "$scales"
+expect 0 plan masks.yaml "$scales"
+prints "  batches of 48x48 pixels: activations"
 expect 0 train masks.yaml --out cached data.cache=ram -q
 holds "a cache changes the run" cmp -s <(cut -d, -f6- run/metrics.csv) <(cut -d, -f6- cached/metrics.csv)
 
 expect 0 eval run --predictions each.csv
 prints "pixels: mean IoU"
+prints ", boundary F 0."
 prints "background"
 holds "no line for each image" test "$(wc -l <each.csv)" = 23
 for file in classes.csv confusion.csv worst.png; do holds "eval writes no $file" test -s run/eval/$file; done
 expect 0 eval run --format csv
-prints "class,iou,dice,precision,recall,pixels"
+prints "class,iou,dice,boundary_f,precision,recall,pixels"
 expect 0 eval run --format jsonl
 prints '"mean_iou_of_images"'
 

@@ -13,6 +13,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/io/source.h"
+#include "mxtrain/metric/boundary_f.h"
 #include "mxtrain/metric/class_map.h"
 
 namespace mxtrain::tasks {
@@ -91,7 +92,10 @@ double MaskReport::AccuracyOf(const Counts& counts) {
 
 std::vector<MaskReport::Row> MaskReport::Rows() const {
   std::vector<Row> rows = RowsOf(counts_);
-  for (size_t k = 0; k < rows.size(); ++k) rows[k].name = names_[static_cast<int64_t>(k)];
+  for (size_t k = 0; k < rows.size(); ++k) {
+    rows[k].name = names_[static_cast<int64_t>(k)];
+    if (k < boundaries_.size()) rows[k].boundary_f = boundaries_[k].value();
+  }
   return rows;
 }
 double MaskReport::MeanIou() const {
@@ -102,6 +106,10 @@ double MaskReport::MeanIouOfImages() const {
 }
 double MaskReport::PixelAccuracy() const {
   return AccuracyOf(counts_);
+}
+
+double MaskReport::BoundaryF() const {
+  return image_boundaries_.value();
 }
 
 void MaskReport::WriteEach(const LineOutput& lines) {
@@ -167,6 +175,23 @@ bool MaskReport::AddTile(const io::Tile& tile, Counts* counts, bool* finite) {
   return true;
 }
 
+void MaskReport::AddBoundaries(std::span<const float> truth, std::span<const int32_t> guesses,
+                               const TShape& shape) {
+  const auto classes = static_cast<float>(shape[1]);
+  std::vector<int32_t> labelled;
+  for (const float label : truth)
+    labelled.push_back(label >= 0 && label < classes ? static_cast<int32_t>(label) : -1);
+  const std::vector<BoundaryMatch> matches = MatchBoundaries(
+      labelled, guesses, shape[2], shape[3], shape[1], BoundaryTolerance(shape[2], shape[3]));
+  boundaries_.resize(matches.size());
+  Mean of_image;
+  for (size_t k = 0; k < matches.size(); ++k) {
+    boundaries_[k].Add(matches[k].F());
+    of_image.Add(matches[k].F());
+  }
+  image_boundaries_.Add(of_image.value());
+}
+
 void MaskReport::Add(const Examples& examples, const std::vector<NDArray>& outputs) {
   const auto compared = Compare(head(), examples, outputs);
   if (!compared) return;
@@ -198,6 +223,7 @@ void MaskReport::Add(const Examples& examples, const std::vector<NDArray>& outpu
     ++images_;
     image_ious_ += image.mean_iou;
     AddTo(own, &counts_);
+    if (!tile) AddBoundaries(truth, guesses, shape);
     const bool among_worst =
         most_ > 0 && (worst_.size() < most_ || image.mean_iou < std::prev(worst_.end())->first);
     if (!among_worst) continue;
@@ -214,21 +240,23 @@ void MaskReport::Add(const Examples& examples, const std::vector<NDArray>& outpu
 }
 
 std::string MaskReport::Text(int worst, bool /*several*/) const {
-  std::string text =
-      format("\n{}: mean IoU {:.4f} ({:.4f} as the mean of images), pixel accuracy {:.4f} of {}\n",
-             head().name, MeanIou(), MeanIouOfImages(), PixelAccuracy(), Counted(images_, "image"));
+  std::string text = format(
+      "\n{}: mean IoU {:.4f} ({:.4f} as the mean of images), pixel accuracy {:.4f}{} of {}\n",
+      head().name, MeanIou(), MeanIouOfImages(), PixelAccuracy(),
+      std::isnan(BoundaryF()) ? "" : format(", boundary F {:.4f}", BoundaryF()),
+      Counted(images_, "image"));
   const std::vector<Row> rows = Rows();
   size_t width = 5;
   for (const Row& row : rows) width = std::max(width, report::Printable(row.name).size());
-  text += format("{:<{}}  {:>7}  {:>7}  {:>9}  {:>7}  {:>10}\n", "class", width, "IoU", "Dice",
-                 "precision", "recall", "pixels");
+  text += format("{:<{}}  {:>7}  {:>7}  {:>10}  {:>9}  {:>7}  {:>10}\n", "class", width, "IoU",
+                 "Dice", "boundary F", "precision", "recall", "pixels");
   const auto cell = [](double value) {
     return std::isnan(value) ? std::string("-") : format("{:.4f}", value);
   };
   for (const Row& row : rows)
-    text += format("{:<{}}  {:>7}  {:>7}  {:>9}  {:>7}  {:>10}\n", report::Printable(row.name),
-                   width, cell(row.Iou()), cell(row.Dice()), cell(row.Precision()),
-                   cell(row.Recall()), row.labelled);
+    text += format("{:<{}}  {:>7}  {:>7}  {:>10}  {:>9}  {:>7}  {:>10}\n",
+                   report::Printable(row.name), width, cell(row.Iou()), cell(row.Dice()),
+                   cell(row.boundary_f), cell(row.Precision()), cell(row.Recall()), row.labelled);
   if (!worst_.empty() && worst > 0) text += "\nworst images\n";
   for (const auto& [iou, image] : worst_) {
     if (worst-- <= 0) break;
@@ -241,10 +269,11 @@ std::string MaskReport::Text(int worst, bool /*several*/) const {
 std::string MaskReport::CsvLines(bool with_head) const {
   std::string lines;
   for (const Row& row : Rows())
-    lines += format("{}{},{},{},{},{},{}\n",
-                    with_head ? report::QuoteCsv(report::ListedName(head().name)) + "," : "",
-                    report::QuoteCsv(report::ListedName(row.name)), Cell(row.Iou()),
-                    Cell(row.Dice()), Cell(row.Precision()), Cell(row.Recall()), row.labelled);
+    lines +=
+        format("{}{},{},{},{},{},{},{}\n",
+               with_head ? report::QuoteCsv(report::ListedName(head().name)) + "," : "",
+               report::QuoteCsv(report::ListedName(row.name)), Cell(row.Iou()), Cell(row.Dice()),
+               Cell(row.boundary_f), Cell(row.Precision()), Cell(row.Recall()), row.labelled);
   return lines;
 }
 
@@ -253,6 +282,7 @@ Json MaskReport::ToJson(int worst) const {
   for (const Row& row : Rows())
     classes[row.name] = {{"iou", OrNull(row.Iou())},
                          {"dice", OrNull(row.Dice())},
+                         {"boundary_f", OrNull(row.boundary_f)},
                          {"precision", OrNull(row.Precision())},
                          {"recall", OrNull(row.Recall())},
                          {"pixels", row.labelled}};
@@ -264,6 +294,7 @@ Json MaskReport::ToJson(int worst) const {
   return {{"mean_iou", MeanIou()},
           {"mean_iou_of_images", MeanIouOfImages()},
           {"pixel_accuracy", PixelAccuracy()},
+          {"boundary_f", OrNull(BoundaryF())},
           {"images", images_},
           {"classes", classes},
           {"worst", list}};

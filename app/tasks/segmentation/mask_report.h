@@ -2,8 +2,11 @@
 #pragma once
 // Evaluation of predicted classes of pixels, at the size at which the net reads images: overlap of
 // each class over the data set, and the images that are furthest off.
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,7 @@ class MaskReport final : public Report {
   struct Row {
     std::string name;
     int64_t right = 0, labelled = 0, guessed = 0;
+    double boundary_f = std::numeric_limits<double>::quiet_NaN();  // mean of images with its edges
     double Iou() const;
     double Dice() const;
     double Precision() const;
@@ -42,7 +46,9 @@ class MaskReport final : public Report {
   void Add(const Examples& examples, const std::vector<NDArray>& outputs) override;
   bool empty() const override { return images_ == 0; }
   std::string Text(int worst, bool several) const override;
-  std::string CsvHeader() const override { return "class,iou,dice,precision,recall,pixels"; }
+  std::string CsvHeader() const override {
+    return "class,iou,dice,boundary_f,precision,recall,pixels";
+  }
   std::string CsvLines(bool with_head) const override;
   // "masks", or "masks" by head.
   void AddTo(Json* result, int worst, bool several) const override;
@@ -54,6 +60,9 @@ class MaskReport final : public Report {
   double MeanIou() const;          // over the classes, of the pixels of all images
   double MeanIouOfImages() const;  // over the images
   double PixelAccuracy() const;
+  // Mean over the images of the mean of their classes (metric/boundary_f.h), of images that are
+  // read whole; NaN if none has an edge between classes.
+  double BoundaryF() const;
 
  private:
   struct Measured {
@@ -62,6 +71,15 @@ class MaskReport final : public Report {
     io::Image shown;
   };
   using Counts = std::vector<std::vector<int64_t>>;  // [true class][predicted class]
+  // A mean that is not complete.
+  struct Mean {
+    double sum = 0;
+    int64_t count = 0;
+    void Add(double value) {
+      if (!std::isnan(value)) sum += value, ++count;
+    }
+    double value() const { return sum / static_cast<double>(count); }  // NaN of nothing
+  };
 
   static void AddTo(const Counts& from, Counts* to);
   static std::vector<Row> RowsOf(const Counts& counts);
@@ -73,6 +91,8 @@ class MaskReport final : public Report {
   // Adds the counts of a tile. After the last tile of an image they become those of the image, and
   // *finite whether all of its scores are finite; before, returns false.
   bool AddTile(const io::Tile& tile, Counts* counts, bool* finite);
+  void AddBoundaries(std::span<const float> truth, std::span<const int32_t> guesses,
+                     const TShape& shape);
   void WriteLine(const Measured& image, bool finite) const;
   Json ToJson(int worst) const;
 
@@ -83,8 +103,10 @@ class MaskReport final : public Report {
   Counts tile_counts_;  // in them
   bool finite_ = true;  // are their scores
   int64_t images_ = 0;
-  double image_ious_ = 0;  // sum over the images
-  size_t most_ = 0;        // of worst_
+  double image_ious_ = 0;         // sum over the images
+  std::vector<Mean> boundaries_;  // of each class
+  Mean image_boundaries_;
+  size_t most_ = 0;  // of worst_
   const report::ImageReader* reader_ = nullptr;
   std::multimap<double, Measured> worst_;  // by mean_iou
 };
