@@ -87,7 +87,7 @@ class OurBoxes(Ours):
         super().__init__(program, os.path.join(ROOT, "configs/detection", name + ".yaml"), examples, folder,
                          [f"data.train={data}", "data.train.shuffle=false", f"data.val={data}", f"data.batch_size={IMAGES}",
                           f"net.input=[3, {HEIGHT}, {WIDTH}]", f"vars.classes={classes}", "train.lr_schedule=null", "train.ema=null",
-                          "train.mosaic=null"])
+                          "train.mosaic=null", "train.multi_scale=null"])
 
     def part(self, weights, part):
         """One of the losses alone."""
