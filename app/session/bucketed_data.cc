@@ -41,7 +41,7 @@ std::unique_ptr<DataIter> DataIters::MakeIter(std::shared_ptr<const io::Source> 
   const bool in_order = pass == Pass::kWhole || pass == Pass::kOnce;
   if (pass == Pass::kTraining) {
     const std::vector<io::ImageSize> sizes = ImageSizes(config(), session_.net);
-    if (!sizes.empty()) return MakeScaled(std::move(source), param, sizes);
+    if (!sizes.empty()) return MakeScaled(source, param, sizes);
   }
   if (!config().data.bucket_lengths.empty() && !in_order)
     return MakeBucketed(std::move(source), param, validation);

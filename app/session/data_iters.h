@@ -71,7 +71,7 @@ class DataIters {
   // Rising, the last that of the net's input.
   std::vector<int64_t> BucketLengths(const io::Source& source) const;
   [[noreturn]] void RefuseBuckets(const std::string& text, const std::string& help) const;
-  std::unique_ptr<DataIter> MakeScaled(std::shared_ptr<const io::Source> source,
+  std::unique_ptr<DataIter> MakeScaled(const std::shared_ptr<const io::Source>& source,
                                        const io::PipelineParam& param,
                                        const std::vector<io::ImageSize>& sizes);
   [[noreturn]] void RefuseScales(const std::string& text, const std::string& help) const;

@@ -5,6 +5,7 @@
 
 #include "app/session/data_iters.h"
 #include "app/session/image_sizes.h"
+#include "app/session/shape_check.h"
 #include "mxtrain/base/error.h"
 
 namespace mxtrain::session {
@@ -16,7 +17,7 @@ void DataIters::RefuseScales(const std::string& text, const std::string& help) c
   Throw(ErrorKind::kBug, "{}", text);
 }
 
-std::unique_ptr<DataIter> DataIters::MakeScaled(std::shared_ptr<const io::Source> source,
+std::unique_ptr<DataIter> DataIters::MakeScaled(const std::shared_ptr<const io::Source>& source,
                                                 const io::PipelineParam& param,
                                                 const std::vector<io::ImageSize>& sizes) {
   const config::TrainConfig& train = config().train;
@@ -45,6 +46,13 @@ std::unique_ptr<DataIter> DataIters::MakeScaled(std::shared_ptr<const io::Source
                           "{}], letterbox or random_resized_crop",
                           input[1], input[2]));
     }
+    const TShape image{input[0], size.height, size.width};
+    if (!TakesSize(session_.net, session_.net.inputs[0], image)) {
+      RefuseScales(format("the net does not take images of {} with the same parameters, as "
+                          "convolutions do and a fully connected layer on pixels does not",
+                          image.ToString()),
+                   "remove the key, or give a `multiple` that fits the net's strides");
+    }
     told.push_back(size.height == size.width ? format("{}", size.height)
                                              : format("{}x{}", size.height, size.width));
   }
@@ -59,10 +67,12 @@ std::unique_ptr<DataIter> DataIters::MakeScaled(std::shared_ptr<const io::Source
                      "wider scale or a smaller `multiple`",
                      told[0]));
   } else {
-    session_.log.Write(LogLevel::kInfo, format("sizes of training images: {}; another one every {}",
-                                               join(told, ", "), Counted(c.batches, "batch")));
+    session_.log.Write(
+        LogLevel::kInfo,
+        format("sizes of training images: {}; another one {}", join(told, ", "),
+               c.batches == 1 ? "in each batch" : format("every {} batches", c.batches)));
   }
-  return io::NewPipeline(runtime_, std::move(source), scales, param);
+  return io::NewMultiScalePipeline(runtime_, source, scales, param);
 }
 
 }  // namespace mxtrain::session

@@ -19,27 +19,23 @@ namespace {
 std::vector<TShape> ParameterShapes(const config::Net& net, const std::string& input,
                                     const TShape& size) {
   std::map<std::string, TShape> known = config::BatchShapes(net, 1);
+  for (const config::NetInput& label : net.labels) known.erase(label.name);  // may be of that size
   TShape& batch = known.at(input);
   for (int i = 0; i < size.ndim(); ++i) batch[i + 1] = size[i];
   const Symbol::Shapes shapes = net.symbol.InferShape(known);
-  const std::vector<std::string> names = net.symbol.ListArguments();
+  const std::vector<std::string> arguments = net.symbol.ListArguments(),
+                                 names = config::ParametersOf(net);
   std::vector<TShape> parameters = shapes.auxiliaries;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (!known.contains(names[i])) parameters.push_back(shapes.arguments[i]);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (std::ranges::find(names, arguments[i]) != names.end())
+      parameters.push_back(shapes.arguments[i]);
   }
   return parameters;
 }
 
-// Whether the net accepts images of another height and width with the same parameters: convolutions
-// and a global pooling do, a fully connected layer on pixels does not.
-bool TakesSize(const config::Net& net, const config::NetInput& input, const TShape& size) {
-  if (size.ndim() != 3 || input.shape.ndim() != 3 || size[0] != input.shape[0]) return false;
-  try {
-    return ParameterShapes(net, input.name, size) == ParameterShapes(net, input.name, input.shape);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kConfig) throw;
-    return false;
-  }
+// Without the batch.
+TShape OfExample(const TShape& shape) {
+  return TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1)));
 }
 
 // Of the input's shape.
@@ -81,9 +77,31 @@ class Zeros {
 
 }  // namespace
 
+bool TakesSize(const config::Net& net, const config::NetInput& input, const TShape& size) {
+  if (size.ndim() != 3 || input.shape.ndim() != 3 || size[0] != input.shape[0]) return false;
+  try {
+    return ParameterShapes(net, input.name, size) == ParameterShapes(net, input.name, input.shape);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kConfig) throw;
+    return false;
+  }
+}
+
+BatchArrays DeclaredArrays(const DataIter& iter, const config::Net& net) {
+  std::vector<BatchArrays> sizes = iter.sizes();
+  const auto is_declared = [&net](const BatchArrays& arrays) {
+    return std::ranges::any_of(arrays.data, [&net](const DataDesc& desc) {
+      return !net.inputs.empty() && desc.name == net.inputs[0].name &&
+             OfExample(desc.shape) == net.inputs[0].shape;
+    });
+  };
+  const auto found = std::ranges::find_if(sizes, is_declared);
+  return found == sizes.end() ? std::move(sizes.back()) : std::move(*found);
+}
+
 std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net) {
   std::map<std::string, TShape> known = config::BatchShapes(net, iter.batch_size());
-  for (const DataDesc& label : iter.provide_label()) {
+  for (const DataDesc& label : DeclaredArrays(iter, net).label) {
     const bool read = std::any_of(net.labels.begin(), net.labels.end(),
                                   [&](const config::NetInput& l) { return l.name == label.name; });
     if (read) known[label.name] = label.shape;
@@ -99,10 +117,10 @@ std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net) {
 
 void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool training,
                  const SessionView& session) {
+  const std::vector<DataDesc> descs = DeclaredArrays(iter, session.net).data;
   std::vector<std::string> names;
-  for (const DataDesc& desc : iter.provide_data()) names.push_back(desc.name);
+  for (const DataDesc& desc : descs) names.push_back(desc.name);
   for (const config::NetInput& input : session.net.inputs) {
-    const auto descs = iter.provide_data();
     const auto found = std::find_if(descs.begin(), descs.end(),
                                     [&](const DataDesc& d) { return d.name == input.name; });
     if (found == descs.end()) {
@@ -113,8 +131,7 @@ void CheckShapes(const DataIter& iter, const config::SourceConfig& c, bool train
           "list the columns of each input in `columns`" + DidYouMean(input.name, names));
       continue;
     }
-    const TShape given(
-        std::span(found->shape.begin() + 1, static_cast<size_t>(found->shape.ndim() - 1)));
+    const TShape given = OfExample(found->shape);
     if (given == input.shape || (!training && TakesSize(session.net, input, given))) continue;
     ReportShape(input, given, c, session);
   }
@@ -133,7 +150,7 @@ void CheckTargets(const DataIter& iter, const config::SourceConfig& c, const Ses
   for (const LossReport::Head& head : losses.heads()) {
     using Kind = LossReport::Head::Kind;
     const TShape& output = outputs[static_cast<size_t>(head.output)];
-    for (const DataDesc& label : iter.provide_label()) {
+    for (const DataDesc& label : DeclaredArrays(iter, session.net).label) {
       if (label.name != head.label) continue;
       const bool of_pixels = head.kind == Kind::kSoftmax && head.class_axis_1;
       if (of_masks && !of_pixels) {
@@ -162,14 +179,11 @@ void CheckTargets(const DataIter& iter, const config::SourceConfig& c, const Ses
             "end the net with UpSampling, or an output of that size");
       }
       if (!compared || label.shape.ndim() != 4 || label.shape == output) continue;
-      const auto of_example = [](const TShape& shape) {
-        return TShape(std::span(shape.begin() + 1, static_cast<size_t>(shape.ndim() - 1)));
-      };
-      const TShape image = of_example(label.shape);
+      const TShape image = OfExample(label.shape);
       session.diagnostics.Error(
           c.place,
           format("the label '{}' is an image of shape {}, but '{}' answers {}", label.name,
-                 image.ToString(), head.name, of_example(output).ToString()),
+                 image.ToString(), head.name, OfExample(output).ToString()),
           label.shape.Size() == output.Size()
               ? format("add Reshape: {{shape: [0, {}, {}, {}]}} before the loss", image[0],
                        image[1], image[2])
@@ -182,7 +196,7 @@ void CheckTargets(const DataIter& iter, const config::SourceConfig& c, const Ses
 void CheckMetrics(const DataIter& iter, const SessionView& session) {
   const Symbol& net = session.net.symbol;
   const LossReport losses(net);
-  const std::vector<DataDesc> descs = iter.provide_label();
+  const std::vector<DataDesc> descs = DeclaredArrays(iter, session.net).label;
   Zeros zeros;
   std::vector<TBlob> outputs;
   try {

@@ -7,6 +7,12 @@
 
 namespace mxtrain::session {
 
+// Of batches of several sizes (train.multi_scale), the arrays of those that the net declares.
+BatchArrays DeclaredArrays(const DataIter& iter, const config::Net& net);
+// Whether the net accepts images of another height and width, [C, H, W], with the same parameters:
+// convolutions and a global pooling do, a fully connected layer on pixels does not.
+bool TakesSize(const config::Net& net, const config::NetInput& input, const TShape& size);
+
 // Of the net's outputs on a batch of the data. Throws kConfig if the shapes contradict those of the
 // data's labels or do not follow from them.
 std::vector<TShape> OutputShapes(const DataIter& iter, const config::Net& net);

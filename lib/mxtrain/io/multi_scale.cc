@@ -53,7 +53,7 @@ std::vector<ImageSize> SizesBeside(ImageSize usual, double least, double most, i
         {static_cast<int>(upright ? other : side), static_cast<int>(upright ? side : other)});
   }
   sizes.push_back(usual);
-  std::ranges::sort(sizes, {}, Shorter);
+  std::ranges::sort(sizes, {}, [](ImageSize size) { return int64_t{size.height} * size.width; });
   return sizes;
 }
 

@@ -13,7 +13,7 @@ namespace mxtrain::io {
 // One chain of transforms for each size. Batch b of an epoch has size DrawSize(...): `batches`
 // successive ones have the same, so that what depends on the size changes less often.
 struct MXTRAIN_API MultiScale {
-  // Of the same transforms, the sizes of their images rising in height and in width.
+  // Of the same transforms, the areas of their images rising.
   std::vector<std::vector<TransformSpec>> chains;
   int64_t batches = 1;
   int64_t epochs = -1;  // number of first epochs with several sizes; negative: all
@@ -25,8 +25,8 @@ struct MXTRAIN_API MultiScale {
 };
 
 // `usual` and the sizes beside it whose shorter side is a multiple of `multiple` from `least` to
-// `most` times that of `usual`, the longer one in proportion, rounded to a multiple; rising.
-// `multiple` at least 1, 0 < least <= most.
+// `most` times that of `usual`, the longer one in proportion, rounded to a multiple; by rising
+// area. `multiple` at least 1, 0 < least <= most.
 MXTRAIN_API std::vector<ImageSize> SizesBeside(ImageSize usual, double least, double most,
                                                int64_t multiple);
 

@@ -42,7 +42,7 @@ std::vector<std::pair<TShape, std::vector<float>>> AllOf(const DataBatch& batch)
 std::shared_ptr<const Scenes> SomeScenes() {
   Sizes sizes;
   for (int i = 0; i < 40; ++i) sizes.emplace_back(20 + i % 7, 30 + i % 11);
-  return std::make_shared<Scenes>(sizes);
+  return std::make_shared<const Scenes>(sizes);
 }
 
 PipelineParam ScaledParam(const Kwargs& more = {}) {
@@ -111,9 +111,9 @@ TEST_CASE("a batch is that of a pipeline of its size") {
     of_one_size[{shape.begin(), shape.end()}] = std::move(iter);
   }
   REQUIRE(of_one_size.size() == 3);
-  const auto iter = NewPipeline(runtime, SomeScenes(), scales, param);
+  const auto iter = NewMultiScalePipeline(runtime, SomeScenes(), scales, param);
   REQUIRE(iter->sizes().size() == 3);
-  CHECK(iter->provide_data()[0].shape == TShape{4, 3, 24, 32});
+  CHECK(iter->provide_data()[0].shape == TShape{4, 3, 24, 40});
   std::set<std::vector<int64_t>> met;
   for (const int64_t epoch : {0, 1, 2}) {
     iter->Reset(epoch, 0);
@@ -145,9 +145,9 @@ TEST_CASE("a batch is that of a pipeline of its size") {
 
 TEST_CASE("an epoch of several sizes continues where it was left, and its parts agree on sizes") {
   Runtime runtime = MakeRuntime();
-  const auto whole = NewPipeline(runtime, SomeScenes(), ThreeSizes(), ScaledParam());
-  const auto later = NewPipeline(runtime, SomeScenes(), ThreeSizes(), ScaledParam());
-  const auto part = NewPipeline(runtime, SomeScenes(), ThreeSizes(), [] {
+  const auto whole = NewMultiScalePipeline(runtime, SomeScenes(), ThreeSizes(), ScaledParam());
+  const auto later = NewMultiScalePipeline(runtime, SomeScenes(), ThreeSizes(), ScaledParam());
+  const auto part = NewMultiScalePipeline(runtime, SomeScenes(), ThreeSizes(), [] {
     PipelineParam param = ScaledParam({{"num_parts", "2"}, {"part_index", "1"}});
     param.batch_size = 2;
     return param;
@@ -177,9 +177,10 @@ TEST_CASE("the last epochs have the usual size, and a cache is refused") {
   }
   CHECK(drawn == std::set<size_t>{0, 1, 2});
   Runtime runtime = MakeRuntime();
-  CHECK(MessageOf([&] {
-          NewPipeline(runtime, SomeScenes(), ThreeSizes(), ScaledParam({{"cache", "ram"}}));
-        }) == "cache: ram keeps images of one size, and these have several");
+  CHECK(
+      MessageOf([&] {
+        NewMultiScalePipeline(runtime, SomeScenes(), ThreeSizes(), ScaledParam({{"cache", "ram"}}));
+      }) == "cache: ram keeps images of one size, and these have several");
 }
 
 }  // namespace mxtrain::test

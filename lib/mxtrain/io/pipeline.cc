@@ -476,11 +476,13 @@ void PipelineParam::Feed(Context device) {
 std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source,
                                       const std::vector<TransformSpec>& transforms,
                                       const PipelineParam& param) {
-  return NewPipeline(runtime, std::move(source), MultiScale{{transforms}}, param);
+  return NewMultiScalePipeline(runtime, source, MultiScale{{transforms}}, param);
 }
 
-std::unique_ptr<DataIter> NewPipeline(Runtime& runtime, std::shared_ptr<const Source> source,
-                                      const MultiScale& scales, const PipelineParam& param) {
+std::unique_ptr<DataIter> NewMultiScalePipeline(Runtime& runtime,
+                                                const std::shared_ptr<const Source>& source,
+                                                const MultiScale& scales,
+                                                const PipelineParam& param) {
   MXTRAIN_ASSERT(!scales.chains.empty() && scales.batches >= 1);
   if (scales.chains.size() > 1 && param.cache == PipelineParam::kRam)
     Throw(ErrorKind::kConfig, "cache: ram keeps images of one size, and these have several");

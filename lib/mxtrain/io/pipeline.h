@@ -169,9 +169,8 @@ MXTRAIN_API std::unique_ptr<DataIter> NewPipeline(Runtime& runtime,
                                                   const PipelineParam& param);
 // The same with images of several sizes (DataIter::sizes). Throws kConfig with a cache, which keeps
 // images of one size.
-MXTRAIN_API std::unique_ptr<DataIter> NewPipeline(Runtime& runtime,
-                                                  std::shared_ptr<const Source> source,
-                                                  const MultiScale& scales,
-                                                  const PipelineParam& param);
+MXTRAIN_API std::unique_ptr<DataIter> NewMultiScalePipeline(
+    Runtime& runtime, const std::shared_ptr<const Source>& source, const MultiScale& scales,
+    const PipelineParam& param);
 
 }  // namespace mxtrain::io
