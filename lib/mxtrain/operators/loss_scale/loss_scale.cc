@@ -20,9 +20,16 @@ void Require(const TShape& expected, TShape* given, const OperatorProperty& prop
 bool ScaleGradientProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>* out,
                                        std::vector<TShape>*) const {
   UnifyShape((*out)[0], &(*in)[0], TypeString(), "output");
-  (*out)[0] = (*in)[0];
-  Require({1}, &(*in)[1], *this, "scale");
-  return (*in)[0].known();
+  const TShape &data = (*out)[0] = (*in)[0], &scale = (*in)[1];
+  if (!scale.has_rank()) (*in)[1] = {1};
+  if (!data.known() || !scale.known()) return false;
+  const bool one = scale == TShape{1};
+  if (one || (scale.ndim() == 1 && data.ndim() > 0 && scale[0] > 0 && data[0] % scale[0] == 0))
+    return true;
+  Throw(ErrorKind::kConfig,
+        "{}: scale has shape {}, but data of shape {} need one number, or one for each of equal "
+        "blocks of axis 0",
+        TypeString(), scale.ToString(), data.ToString());
 }
 
 // `scale` is float32 for any type of the data.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The two operators of operator/loss_scale.h, for float16 training; created by the pass CastForAmp
-// and by the optimizer's updater.
-//   _scale_gradient     output = data; the gradient of data is the head gradient times scale[0]
+// and by the optimizer's updater. The first also weighs examples (train/example_weights.h).
+//   _scale_gradient     output = data; the gradient of data, in as many equal blocks of axis 0 as
+//                       scale [n] has numbers, is the head gradient times the number of the block,
+//                       and 0 where that is 0, also for a head gradient that is not finite
 //   _loss_scale_update  after a backward pass. `sums` [N] float64: the sum of squares of each
 //                       gradient (multi_sum_sq). `scalars` [K, 4]: one row per parameter update
 //                       (optimizer_update.h). The gradient factor becomes factor / S, or 0 if a sum
@@ -16,7 +18,8 @@ class ScaleGradientProperty final : public PropertyWithParam<NoParam> {
  public:
   std::string TypeString() const override { return "_scale_gradient"; }
   std::string Description() const override {
-    return "the identity; its gradient is the head gradient times scale[0]";
+    return "the identity; its gradient is the head gradient times `scale`, a number for each of "
+           "equal blocks of axis 0";
   }
   std::vector<std::string> ListArguments() const override { return {"data", "scale"}; }
   bool InferShape(std::vector<TShape>* in, std::vector<TShape>* out,

@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "mxtrain/operator/elementwise.h"
+#include "mxtrain/operator/broadcast.h"
 #include "mxtrain/operator/identity.h"
 #include "mxtrain/operator/loss_scale.h"
 #include "mxtrain/operators/loss_scale/loss_scale.h"
@@ -15,8 +15,9 @@ namespace mxtrain::loss_scale {
 // The scale is read on the device: a captured graph sees its current value.
 template <typename C>
 struct Scaled {
-  const float* scale;
-  MXTRAIN_HD C operator()(C gradient) const { return gradient * static_cast<C>(*scale); }
+  MXTRAIN_HD C operator()(C gradient, float scale) const {
+    return scale == 0 ? C(0) : gradient * static_cast<C>(scale);
+  }
 };
 
 template <typename Device>
@@ -28,8 +29,13 @@ class ScaleGradient final : public Operator {
   void Backward(const BackwardArgs& args) override {
     SwitchFloating(args.in_grad[0].type, "_scale_gradient", [&](auto tag) {
       using T = typename decltype(tag)::type;
-      MapElements<T>(Device{args.ctx.run_ctx}, args.in_grad[0], args.req[0],
-                     Scaled<ComputeOf<T>>{args.in_data[1].dptr<float>()}, args.out_grad[0]);
+      const TBlob& scale = args.in_data[1];
+      const int64_t blocks = scale.shape[0];
+      TBlob gradient = args.in_grad[0];
+      gradient.shape = {blocks, gradient.Size() / blocks};
+      MapBroadcast<T>(Device{args.ctx.run_ctx}, gradient, args.req[0], Scaled<ComputeOf<T>>{},
+                      Broadcast<T>(args.out_grad[0].dptr<T>(), gradient.shape),
+                      Broadcast<float>(scale.dptr<float>(), {blocks, 1}));
     });
   }
 };

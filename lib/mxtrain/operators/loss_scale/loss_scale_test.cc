@@ -28,11 +28,40 @@ TEST_CASE("_scale_gradient copies data and multiplies the gradient") {
   }
 }
 
+TEST_CASE("_scale_gradient multiplies the gradient of each block of rows by its number") {
+  struct Blocks {
+    TShape shape;
+    int64_t count;
+  };
+  for (const auto& [shape, count] :
+       {Blocks{{3}, 3}, {{6}, 3}, {{3, 5}, 3}, {{4, 700}, 4}, {{6, 11, 3, 3}, 3}, {{2, 0}, 2}}) {
+    OperatorCase c;
+    c.name = format("_scale_gradient {} in {} blocks", shape.ToString(), count);
+    c.op = "_scale_gradient";
+    c.shapes = {shape, {count}};
+    c.inputs = {Uniform(-2, 2), Cycle({0.25, 3, 0, 1})};
+    c.input_types = {DType::kUnknown, DType::kFloat32};
+    c.forward = [](const Arrays& in, const Arrays&) { return Arrays{in[0]}; };
+    c.gradient = [](const Arrays& in, const Arrays&, const Arrays& head) {
+      Values gradient = head[0];
+      const size_t block = gradient.size() / in[1].size();
+      for (size_t i = 0; i < gradient.size(); ++i) gradient[i] *= in[1][i / block];
+      return Arrays{gradient, {}};
+    };
+    c.types = kAllFloatingTypes;
+    c.tolerance = {1, "a product"};
+    RunCase(c);
+  }
+}
+
 TEST_CASE("_scale_gradient reports mismatches") {
   const auto property = TestRegistry().Create("_scale_gradient", {});
-  std::vector<TShape> in = {{2, 3}, {2}}, out = {TShape()}, aux;
-  CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux), doctest::Contains("scale has shape"),
-                       Error);
+  for (const TShape& scale : {TShape{3}, TShape{2, 1}}) {
+    std::vector<TShape> in = {{2, 3}, scale}, out = {TShape()}, aux;
+    CHECK_THROWS_WITH_AS(property->InferShape(&in, &out, &aux),
+                         doctest::Contains("data of shape [2, 3] need one number, or one for each"),
+                         Error);
+  }
   std::vector<DType> types = {DType::kFloat16, DType::kFloat16}, out_types = {DType::kUnknown},
                      aux_types;
   CHECK_THROWS_WITH_AS(property->InferType(&types, &out_types, &aux_types),
