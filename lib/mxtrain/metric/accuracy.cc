@@ -33,10 +33,10 @@ class Accuracy final : public MeanMetric {
 
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
-    const int64_t seen = ForEachPosition(
-        name(), label, pred, count, ignore_,
-        [&](const Scores& scores, int64_t wanted) { sum_ += RankOf(scores, wanted) < k_ ? 1 : 0; });
-    weight_ += static_cast<double>(seen);
+    ForEachPosition(name(), label, pred, count, ignore_,
+                    [&](const Scores& scores, int64_t wanted, int64_t row) {
+                      AddValue(RankOf(scores, wanted) < k_ ? 1 : 0, row);
+                    });
   }
 
  private:

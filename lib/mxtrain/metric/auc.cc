@@ -13,11 +13,13 @@ namespace {
 // than an example of another class, ties counting half (Mann and Whitney). For two classes that of
 // class 1; for one output with labels 0 and 1 that output; otherwise the mean over classes, one
 // against the rest. Labels of the output's shape assign any number of classes (above 0.5). A class
-// with all examples or none does not count. Stores the scores of all examples.
+// with all examples or none does not count. Stores the scores of all examples. With weights a pair
+// of examples counts with the product of theirs.
 class Auc final : public Metric {
  public:
   Auc() : Metric("auc") {}
   bool higher_is_better() const override { return true; }
+  bool takes_weights() const override { return true; }
   void Reset() override { columns_.clear(); }
   double value() const override {
     double sum = 0;
@@ -45,19 +47,22 @@ class Auc final : public Metric {
     columns_.resize(static_cast<size_t>(width - first));
     const float *y = label.dptr<float>(), *p = pred.dptr<float>();
     for (int64_t i = 0; i < count; ++i) {
+      const double weight = WeightOf(i);
+      if (weight == 0) continue;
       for (int64_t j = first; j < width; ++j) {
         const float score = p[i * width + j];
         const bool positive = each ? y[i * width + j] > 0.5f : y[i] == static_cast<float>(j);
         columns_[static_cast<size_t>(j - first)].push_back(
-            {std::isnan(score) ? -std::numeric_limits<float>::infinity() : score, positive});
+            {std::isnan(score) ? -std::numeric_limits<float>::infinity() : score,
+             positive ? weight : 0, positive ? 0 : weight});
       }
     }
   }
   std::vector<double> Sums() const override {
     std::vector<double> sums = {static_cast<double>(columns_.size())};
     for (const Column& column : columns_) {
-      for (const auto& [score, positive] : column)
-        sums.insert(sums.end(), {static_cast<double>(score), positive ? 1.0 : 0.0});
+      for (const Scored& example : column)
+        sums.insert(sums.end(), {static_cast<double>(example.score), Signed(example)});
     }
     return sums;
   }
@@ -68,7 +73,8 @@ class Auc final : public Metric {
     columns_.assign(columns, {});
     const size_t rows = columns > 0 ? (sums.size() - 1) / (2 * columns) : 0;
     for (size_t i = 0; i < columns * rows; ++i)
-      columns_[i / rows].push_back({static_cast<float>(sums[1 + 2 * i]), sums[2 + 2 * i] > 0});
+      columns_[i / rows].push_back(
+          FromSigned(static_cast<float>(sums[1 + 2 * i]), sums[2 + 2 * i]));
     return true;
   }
   bool AddSums(const std::vector<double>& sums) override {
@@ -82,24 +88,40 @@ class Auc final : public Metric {
   }
 
  private:
-  // Scores, and whether the example has the class.
-  using Column = std::vector<std::pair<float, bool>>;
+  // An example with its weight on the side that it is of: with the class, or without.
+  struct Scored {
+    float score;
+    double positive, negative;
+  };
+  using Column = std::vector<Scored>;
 
-  // By ranks, with the mean rank for ties; NaN if either side has no examples.
+  // Saved as the weight, negative without the class; 1 without the class as 0.
+  static double Signed(const Scored& example) {
+    if (example.positive > 0) return example.positive;
+    return example.negative == 1 ? 0 : -example.negative;
+  }
+  static Scored FromSigned(float score, double weight) {
+    if (weight > 0) return {score, weight, 0};
+    return {score, 0, weight == 0 ? 1 : -weight};
+  }
+
+  // Pairs with the higher score on the side of the class, ties by half; NaN if either side has no
+  // examples.
   static double Area(Column column) {
-    std::sort(column.begin(), column.end());
-    const auto n = static_cast<double>(column.size());
-    double rank_sum = 0, positives = 0;
+    std::ranges::sort(column, {}, &Scored::score);
+    double pairs = 0, positives = 0, negatives = 0;
     for (size_t i = 0; i < column.size();) {
-      size_t end = i;
-      double here = 0;
-      for (; end < column.size() && column[end].first == column[i].first; ++end)
-        here += column[end].second ? 1 : 0;
-      rank_sum += here * static_cast<double>(i + 1 + end) / 2;
-      positives += here;
-      i = end;
+      const float score = column[i].score;
+      double positive = 0, negative = 0;
+      for (; i < column.size() && column[i].score == score; ++i) {
+        positive += column[i].positive;
+        negative += column[i].negative;
+      }
+      pairs += positive * (negatives + negative / 2);
+      positives += positive;
+      negatives += negative;
     }
-    return (rank_sum - positives * (positives + 1) / 2) / (positives * (n - positives));
+    return pairs / (positives * negatives);
   }
 
   std::vector<Column> columns_;

@@ -29,21 +29,20 @@ class CrossEntropy : public MeanMetric {
 
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
-    const int64_t seen = ForEachPosition(
-        name(), label, pred, count, param_.ignore_label, [&](const Scores& p, int64_t wanted) {
-          sum_ -= std::log(static_cast<double>(p[wanted]) + param_.eps);
-        });
-    weight_ += static_cast<double>(seen);
+    ForEachPosition(name(), label, pred, count, param_.ignore_label,
+                    [&](const Scores& p, int64_t wanted, int64_t row) {
+                      AddValue(-std::log(static_cast<double>(p[wanted]) + param_.eps), row);
+                    });
   }
   void AddLosses(const TBlob& label, const TBlob& losses, int64_t count) override {
-    const int64_t size = label.shape[0] > 0 ? count * (label.Size() / label.shape[0]) : 0;
-    for (int64_t i = 0; i < size; ++i) {
+    const int64_t of_row = label.shape[0] > 0 ? label.Size() / label.shape[0] : 0;
+    for (int64_t i = 0; i < count * of_row; ++i) {
       const float wanted = label.dptr<float>()[i];
       if (param_.ignore_label && wanted == static_cast<float>(*param_.ignore_label)) continue;
       if (!(wanted >= 0) || wanted != std::floor(wanted))
         Throw(ErrorKind::kData, "metric {}: the label {} is no class", name(), wanted);
-      sum_ -= std::log(std::exp(-static_cast<double>(losses.dptr<float>()[i])) + param_.eps);
-      weight_ += 1;
+      AddValue(-std::log(std::exp(-static_cast<double>(losses.dptr<float>()[i])) + param_.eps),
+               i / of_row);
     }
   }
 

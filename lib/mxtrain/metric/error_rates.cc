@@ -45,7 +45,7 @@ class ErrorRate : public MeanMetric {
   ErrorRate(std::string name, int blank_label)
       : MeanMetric(std::move(name)), padding_(blank_label == kBlankFirst ? 0 : -1) {}
 
-  virtual void AddText(const Letters& truth, const Letters& said) = 0;
+  virtual void AddText(const Letters& truth, const Letters& said, double weight) = 0;
 
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     const TShape &truth = label.shape, &said = pred.shape;
@@ -57,7 +57,7 @@ class ErrorRate : public MeanMetric {
     }
     for (int64_t n = 0; n < count; ++n) {
       AddText(LettersOf(label.dptr<float>() + n * truth[1], truth[1], 1, padding_),
-              LettersOf(pred.dptr<float>() + n * said[1] * 2, said[1], 2, -1));
+              LettersOf(pred.dptr<float>() + n * said[1] * 2, said[1], 2, -1), WeightOf(n));
     }
   }
 
@@ -83,9 +83,9 @@ class Cer final : public ErrorRate {
   explicit Cer(const CerParam& param) : ErrorRate("cer", param.blank_label) {}
 
  protected:
-  void AddText(const Letters& truth, const Letters& said) override {
-    sum_ += static_cast<double>(EditDistance(truth, said));
-    weight_ += static_cast<double>(truth.size());
+  void AddText(const Letters& truth, const Letters& said, double weight) override {
+    sum_ += weight * static_cast<double>(EditDistance(truth, said));
+    weight_ += weight * static_cast<double>(truth.size());
   }
 };
 
@@ -94,10 +94,10 @@ class Wer final : public ErrorRate {
   explicit Wer(const WerParam& param) : ErrorRate("wer", param.blank_label), space_(param.space) {}
 
  protected:
-  void AddText(const Letters& truth, const Letters& said) override {
+  void AddText(const Letters& truth, const Letters& said, double weight) override {
     const std::vector<Letters> words = WordsOf(truth);
-    sum_ += static_cast<double>(EditDistance(words, WordsOf(said)));
-    weight_ += static_cast<double>(words.size());
+    sum_ += weight * static_cast<double>(EditDistance(words, WordsOf(said)));
+    weight_ += weight * static_cast<double>(words.size());
   }
 
  private:

@@ -46,12 +46,13 @@ class F1 final : public ClassCountMetric {
             pred.shape.ToString());
     }
     ForEachPosition(name(), label, pred, count, param_.ignore_label,
-                    [&](const Scores& scores, int64_t wanted) {
-                      counts_[static_cast<size_t>(wanted)].labelled += 1;
+                    [&](const Scores& scores, int64_t wanted, int64_t row) {
+                      const double weight = WeightOf(row);
+                      counts_[static_cast<size_t>(wanted)].labelled += weight;
                       for (int64_t j = 0; j < scores.classes; ++j) {
                         if (RankOf(scores, j) != 0) continue;
-                        counts_[static_cast<size_t>(j)].guessed += 1;
-                        if (j == wanted) counts_[static_cast<size_t>(j)].right += 1;
+                        counts_[static_cast<size_t>(j)].guessed += weight;
+                        if (j == wanted) counts_[static_cast<size_t>(j)].right += weight;
                       }
                     });
   }

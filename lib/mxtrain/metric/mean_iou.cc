@@ -59,6 +59,7 @@ class MeanIou final : public ClassCountMetric {
   void AddExample(const float* labels, int64_t row) {
     const auto ignored = static_cast<float>(param_.ignore_label);
     const auto classes = static_cast<float>(counts_.size());
+    const double weight = WeightOf(row);
     for (size_t i = 0; i < guesses_.size(); ++i) {
       const float wanted = labels[i];
       if (wanted == ignored) continue;
@@ -69,10 +70,10 @@ class MeanIou final : public ClassCountMetric {
             wanted, row, counts_.size());
       }
       const auto k = static_cast<size_t>(wanted);
-      counts_[k].labelled += 1;
+      counts_[k].labelled += weight;
       if (guesses_[i] < 0) continue;
-      counts_[static_cast<size_t>(guesses_[i])].guessed += 1;
-      if (guesses_[i] == static_cast<int32_t>(k)) counts_[k].right += 1;
+      counts_[static_cast<size_t>(guesses_[i])].guessed += weight;
+      if (guesses_[i] == static_cast<int32_t>(k)) counts_[k].right += weight;
     }
   }
 

@@ -82,13 +82,32 @@ void Metric::CheckArrays(const TBlob& label, const TBlob& pred, int64_t count) c
     Throw(ErrorKind::kBug, "metric {}: {} rows of a batch of {}", name_, count, pred.shape[0]);
 }
 
-void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count) {
+void Metric::TakeWeights(const TBlob* weights, int64_t rows) {
+  weights_ = nullptr;
+  if (!weights) return;
+  RequireHostFloat32(*weights, "metric", name_);
+  if (!takes_weights())
+    Throw(ErrorKind::kConfig, "metric {} counts every example once: examples cannot have weights",
+          name_);
+  const int64_t count = weights->Size();
+  if (count == 0 || rows % count != 0) {
+    Throw(ErrorKind::kConfig, "metric {}: {} cannot weigh an output of {} rows", name_,
+          Counted(count, "weight"), rows);
+  }
+  weights_ = weights->dptr<float>();
+  rows_of_weight_ = rows / count;
+}
+
+void Metric::Update(const TBlob& label, const TBlob& pred, int64_t count, const TBlob* weights) {
   CheckArrays(label, pred, count);
+  TakeWeights(weights, pred.shape[0]);
   Add(label, pred, count);
 }
 
-void Metric::UpdateFromLosses(const TBlob& label, const TBlob& losses, int64_t count) {
+void Metric::UpdateFromLosses(const TBlob& label, const TBlob& losses, int64_t count,
+                              const TBlob* weights) {
   CheckArrays(label, losses, count);
+  TakeWeights(weights, losses.shape[0]);
   if (label.shape != losses.shape) {
     Throw(ErrorKind::kConfig, "metric {}: labels {} do not fit losses {}", name_,
           label.shape.ToString(), losses.shape.ToString());

@@ -38,11 +38,17 @@ class MXTRAIN_API Metric {
   // class scores on axis 1 for the class metrics, values for the others. `label` [N, ...]: class
   // indices (or scores of pred's shape, whose arg-max is used), values for the others. Throws
   // kConfig if the shapes do not match, kData for a label that is not a class.
-  void Update(const TBlob& label, const TBlob& pred, int64_t count);
+  // `weights` [examples]: with which each example counts, from 0 (io/example_weight.h); null: 1
+  // each. `pred` has as many rows for each. Throws kConfig unless takes_weights.
+  void Update(const TBlob& label, const TBlob& pred, int64_t count, const TBlob* weights = nullptr);
+  // Whether examples may have weights: an example of weight 3 counts as three of them, one of
+  // weight 0 as none.
+  virtual bool takes_weights() const { return false; }
   // Whether the metric follows from -ln of the probability of each label, and the same from these:
   // `losses` has the shape of `label`.
   virtual bool takes_losses() const { return false; }
-  void UpdateFromLosses(const TBlob& label, const TBlob& losses, int64_t count);
+  void UpdateFromLosses(const TBlob& label, const TBlob& losses, int64_t count,
+                        const TBlob* weights = nullptr);
   virtual void Reset() = 0;
   // NaN before anything was added, and if what was added does not define it (the auc of one class).
   virtual double value() const = 0;
@@ -60,6 +66,10 @@ class MXTRAIN_API Metric {
   // The arrays are plain float32 with one batch size, at least `count`.
   virtual void Add(const TBlob& label, const TBlob& pred, int64_t count) = 0;
   virtual void AddLosses(const TBlob& label, const TBlob& losses, int64_t count);
+  // Of a row of the batch that is being added.
+  double WeightOf(int64_t row) const {
+    return weights_ ? double{weights_[row / rows_of_weight_]} : 1;
+  }
   // The accumulated state, its restoration, and the addition of another one; false for numbers that
   // are not a state of this metric.
   virtual std::vector<double> Sums() const = 0;
@@ -68,8 +78,11 @@ class MXTRAIN_API Metric {
 
  private:
   void CheckArrays(const TBlob& label, const TBlob& pred, int64_t count) const;
+  void TakeWeights(const TBlob* weights, int64_t rows);
   void TakeState(const std::string& text, bool (Metric::*take)(const std::vector<double>& sums));
   std::string name_;
+  const float* weights_ = nullptr;  // of the batch that is being added
+  int64_t rows_of_weight_ = 1;
 };
 
 }  // namespace mxtrain

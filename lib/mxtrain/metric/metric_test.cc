@@ -565,5 +565,129 @@ TEST_CASE("errors say what was expected") {
   CHECK(Metric::Describe("top_k").size() == 2);
 }
 
+// The rows of an array, each as often as its number says.
+Host Repeated(const Host& rows, const std::vector<int>& times) {
+  TShape shape = rows.shape;
+  const auto width = static_cast<size_t>(shape.Product(1, shape.ndim()));
+  std::vector<float> values;
+  shape[0] = 0;
+  for (size_t n = 0; n < times.size(); ++n) {
+    shape[0] += times[n];
+    for (int k = 0; k < times[n]; ++k)
+      values.insert(values.end(), rows.values.begin() + static_cast<std::ptrdiff_t>(n * width),
+                    rows.values.begin() + static_cast<std::ptrdiff_t>((n + 1) * width));
+  }
+  return {shape, values};
+}
+
+Host Drawn(const TShape& shape, uint64_t stream, float factor) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < shape.Size(); ++i) {
+    const uint32_t bits = PhiloxAt(7, stream, 0, static_cast<uint64_t>(i));
+    values.push_back(factor * static_cast<float>(bits >> 8) / static_cast<float>(1 << 24));
+  }
+  return {shape, values};
+}
+
+TEST_CASE("an example with a weight counts as so many of them, in every metric but mean_ap") {
+  const std::vector<int> times = {1, 3, 0, 2, 1, 0, 5, 1};
+  const auto count = std::ssize(times);
+  const Host weights({count}, std::vector<float>(times.begin(), times.end()));
+  const auto classes = [&](const TShape& shape, int of) {
+    Host labels = Drawn(shape, 1, static_cast<float>(of));
+    for (float& label : labels.values) label = std::floor(label);
+    return labels;
+  };
+  const Host scores = Drawn({count, 3}, 2, 1), truths = classes({count}, 3);
+  const Host two = Drawn({count, 2}, 3, 1), one_of_two = classes({count}, 2);
+  const Host sets = classes({count, 3}, 2), values = Drawn({count, 2}, 4, 5);
+  const Host others = Drawn({count, 2}, 5, 5);
+  const Host maps = Drawn({count, 3, 2, 2}, 6, 1), pixels = classes({count, 2, 2}, 3);
+  Host texts = classes({count, 4}, 3), said({count, 4, 2}, std::vector<float>(count * 8));
+  for (size_t i = 0; i < texts.values.size(); ++i) {
+    texts.values[i] += 1;
+    said.values[2 * i] = i % 3 == 0 ? 1.0f : texts.values[i];
+  }
+  struct Case {
+    const char* name;
+    Kwargs params;
+    const Host *label, *pred;
+  };
+  const std::vector<Case> cases = {
+      {"accuracy", {}, &truths, &scores},
+      {"accuracy", {{"ignore_label", "1"}}, &truths, &scores},
+      {"accuracy", {}, &pixels, &maps},
+      {"top_k", {{"k", "2"}}, &truths, &scores},
+      {"cross_entropy", {}, &truths, &scores},
+      {"perplexity", {}, &truths, &scores},
+      {"f1", {}, &truths, &scores},
+      {"f1", {{"average", "binary"}}, &one_of_two, &two},
+      {"mean_iou", {}, &pixels, &maps},
+      {"cer", {{"blank_label", "first"}}, &texts, &said},
+      {"wer", {{"blank_label", "first"}, {"space", "2"}}, &texts, &said},
+      {"multilabel_accuracy", {}, &sets, &scores},
+      {"multilabel_f1", {}, &sets, &scores},
+      {"multilabel_f1", {{"average", "micro"}}, &sets, &scores},
+      {"auc", {}, &truths, &scores},
+      {"auc", {}, &one_of_two, &two},
+      {"auc", {}, &sets, &scores},
+      {"mse", {}, &values, &others},
+      {"rmse", {}, &values, &others},
+      {"mae", {}, &values, &others},
+      {"psnr", {}, &values, &others},
+      {"r2", {}, &values, &others}};
+  std::set<std::string> seen;
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    seen.insert(c.name);
+    const auto metric = Metric::Create(c.name, c.params),
+               repeated = Metric::Create(c.name, c.params);
+    const Host label = Repeated(*c.label, times), pred = Repeated(*c.pred, times);
+    const TBlob w = weights;
+    metric->Update(*c.label, *c.pred, count, &w);
+    repeated->Update(label, pred, label.shape[0]);
+    CHECK(metric->value() == doctest::Approx(repeated->value()).epsilon(1e-12));
+    CHECK(std::isfinite(metric->value()));
+    CHECK(metric->value() != doctest::Approx(ValueOf(*repeated, *c.label, *c.pred, count)));
+    // What is merged and restored continues with the weights.
+    const auto parts = Metric::Create(c.name, c.params), second = Metric::Create(c.name, c.params);
+    parts->Update(*c.label, *c.pred, 4, &w);
+    Host late = weights;
+    for (size_t i = 0; i < 4; ++i) late.values[i] = 0;
+    const TBlob of_late = late;
+    second->Update(*c.label, *c.pred, count, &of_late);
+    parts->Merge(second->SaveState());
+    CHECK(parts->value() == doctest::Approx(metric->value()).epsilon(1e-12));
+    const auto restored = Metric::Create(c.name, c.params);
+    restored->RestoreState(metric->SaveState());
+    CHECK(restored->value() == metric->value());
+  }
+  for (const std::string& name : Metric::Names())
+    CHECK(Metric::Create(name)->takes_weights() == (name != "mean_ap"));
+  for (const std::string& name : Metric::Names()) CHECK((seen.contains(name) || name == "mean_ap"));
+}
+
+TEST_CASE("weights that do not fit, and a loss beside which they stand") {
+  const Host labels({2}, {0, 1}), scores({2, 2}, {0.9f, 0.1f, std::nanf(""), 0.2f});
+  const Host weights({2}, {2, 0}), three({3}, {1, 1, 1});
+  const TBlob good = weights, bad = three;
+  const auto entropy = Metric::Create("cross_entropy");
+  entropy->Update(labels, scores, 2, &good);
+  CHECK(entropy->value() == doctest::Approx(-std::log(0.9)));  // the NaN has no weight
+  CHECK_THROWS_WITH_AS(entropy->Update(labels, scores, 2, &bad),
+                       "metric cross_entropy: 3 weights cannot weigh an output of 2 rows", Error);
+  CHECK_THROWS_WITH_AS(Metric::Create("mean_ap")->Update(labels, scores, 2, &good),
+                       "metric mean_ap counts every example once: examples cannot have weights",
+                       Error);
+  // Without weights again, all count alike.
+  entropy->Reset();
+  entropy->Update(labels, Host({2, 2}, {0.5f, 0.5f, 0.5f, 0.5f}), 2);
+  CHECK(entropy->value() == doctest::Approx(std::log(2)));
+  entropy->Reset();
+  const Host losses({2}, {3, 5});
+  entropy->UpdateFromLosses(labels, losses, 2, &good);
+  CHECK(entropy->value() == doctest::Approx(3).epsilon(1e-9));
+}
+
 }  // namespace
 }  // namespace mxtrain

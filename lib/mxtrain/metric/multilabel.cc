@@ -29,8 +29,8 @@ struct MultilabelF1Param : Parameter<MultilabelF1Param> {
   }
 };
 
-// Calls f(class, guessed, labelled) for every score of the first `count` rows. A NaN score predicts
-// nothing.
+// Calls f(class, guessed, labelled, row) for every score of the first `count` rows. A NaN score
+// predicts nothing.
 template <typename F>
 void ForEachAnswer(const std::string& metric, const TBlob& label, const TBlob& pred, int64_t count,
                    double threshold, F&& f) {
@@ -42,7 +42,7 @@ void ForEachAnswer(const std::string& metric, const TBlob& label, const TBlob& p
   const int64_t classes = pred.shape.Product(1, pred.shape.ndim());
   for (int64_t i = 0; i < count * classes; ++i) {
     f(static_cast<size_t>(i % classes), static_cast<double>(pred.dptr<float>()[i]) >= threshold,
-      label.dptr<float>()[i] > 0.5f);
+      label.dptr<float>()[i] > 0.5f, i / classes);
   }
 }
 
@@ -56,9 +56,8 @@ class MultilabelAccuracy final : public MeanMetric {
  protected:
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     ForEachAnswer(name(), label, pred, count, threshold_,
-                  [this](size_t, bool guessed, bool labelled) {
-                    sum_ += guessed == labelled ? 1 : 0;
-                    weight_ += 1;
+                  [this](size_t, bool guessed, bool labelled, int64_t row) {
+                    AddValue(guessed == labelled ? 1 : 0, row);
                   });
   }
 
@@ -91,10 +90,11 @@ class MultilabelF1 final : public ClassCountMetric {
   void Add(const TBlob& label, const TBlob& pred, int64_t count) override {
     counts_.resize(static_cast<size_t>(pred.shape.Product(1, pred.shape.ndim())));
     ForEachAnswer(name(), label, pred, count, param_.threshold,
-                  [this](size_t k, bool guessed, bool labelled) {
-                    counts_[k].right += guessed && labelled ? 1 : 0;
-                    counts_[k].labelled += labelled ? 1 : 0;
-                    counts_[k].guessed += guessed ? 1 : 0;
+                  [this](size_t k, bool guessed, bool labelled, int64_t row) {
+                    const double weight = WeightOf(row);
+                    counts_[k].right += guessed && labelled ? weight : 0;
+                    counts_[k].labelled += labelled ? weight : 0;
+                    counts_[k].guessed += guessed ? weight : 0;
                   });
   }
 

@@ -33,12 +33,16 @@ class Regression : public MeanMetric {
     CheckSizes(name(), label, pred);
     if (width == 0) return;
     double sum = 0;
-    for (int64_t i = 0; i < count * width; ++i) {
-      sum += Loss(static_cast<double>(label.dptr<float>()[i]) -
-                  static_cast<double>(pred.dptr<float>()[i]));
+    for (int64_t n = 0; n < count; ++n) {
+      const double weight = WeightOf(n);
+      if (weight == 0) continue;
+      for (int64_t i = n * width; i < (n + 1) * width; ++i) {
+        sum += weight * Loss(static_cast<double>(label.dptr<float>()[i]) -
+                             static_cast<double>(pred.dptr<float>()[i]));
+      }
+      weight_ += weight;
     }
     sum_ += sum / static_cast<double>(width);
-    weight_ += static_cast<double>(count);
   }
 };
 
@@ -63,6 +67,7 @@ class R2 final : public Metric {
  public:
   R2() : Metric("r2") {}
   bool higher_is_better() const override { return true; }
+  bool takes_weights() const override { return true; }
   void Reset() override { columns_.clear(); }
   double value() const override {
     double sum = 0;
@@ -82,13 +87,16 @@ class R2 final : public Metric {
     columns_.resize(width);
     const float *y = label.dptr<float>(), *p = pred.dptr<float>();
     for (size_t i = 0; i < static_cast<size_t>(count) * width; ++i) {
+      const double weight = WeightOf(static_cast<int64_t>(i / width));
+      if (weight == 0) continue;
       Column& c = columns_[i % width];
-      // Welford's update of the mean and of the sum of squared deviations.
+      // Welford's update of the mean and of the sum of squared deviations, with weights (West,
+      // "Updating mean and variance estimates: an improved method", 1979).
       const double from_mean = static_cast<double>(y[i]) - c.mean;
-      c.count += 1;
-      c.mean += from_mean / c.count;
-      c.spread += from_mean * (static_cast<double>(y[i]) - c.mean);
-      c.error += Square(static_cast<double>(y[i]) - static_cast<double>(p[i]));
+      c.count += weight;
+      c.mean += weight * from_mean / c.count;
+      c.spread += weight * from_mean * (static_cast<double>(y[i]) - c.mean);
+      c.error += weight * Square(static_cast<double>(y[i]) - static_cast<double>(p[i]));
     }
   }
   std::vector<double> Sums() const override {

@@ -30,13 +30,13 @@ inline int64_t RankOf(const Scores& scores, int64_t j) {
   return rank;
 }
 
-// Calls f(scores, class) for each position of the first `count` rows, except labels equal to
-// `ignore`; returns the number of calls. `pred`: (N, classes, spatial...), or (N, spatial...,
+// Calls f(scores, class, row) for each position of the first `count` rows, except labels equal to
+// `ignore`. `pred`: (N, classes, spatial...), or (N, spatial...,
 // classes) if the label fits that alone. `label`: one class index per position, or scores of pred's
 // shape.
 template <typename F>
-int64_t ForEachPosition(const std::string& metric, const TBlob& label, const TBlob& pred,
-                        int64_t count, const std::optional<int>& ignore, F&& f) {
+void ForEachPosition(const std::string& metric, const TBlob& label, const TBlob& pred,
+                     int64_t count, const std::optional<int>& ignore, F&& f) {
   const TShape& shape = pred.shape;
   const bool scored = label.shape == shape;
   const bool first = shape.ndim() >= 2 && shape[1] >= 2 &&
@@ -76,14 +76,11 @@ int64_t ForEachPosition(const std::string& metric, const TBlob& label, const TBl
     }
     return static_cast<int64_t>(wanted);
   };
-  int64_t calls = 0;
   for (int64_t i = 0; i < count * spatial; ++i) {
     const int64_t wanted = class_at(i);
     if (wanted < 0) continue;
-    f(scores_at(pred, i), wanted);
-    ++calls;
+    f(scores_at(pred, i), wanted, i / spatial);
   }
-  return calls;
 }
 
 }  // namespace mxtrain

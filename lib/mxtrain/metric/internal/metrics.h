@@ -15,9 +15,17 @@ class MeanMetric : public Metric {
  public:
   void Reset() override { sum_ = weight_ = 0; }
   double value() const override { return weight_ > 0 ? sum_ / weight_ : kUndefined; }
+  bool takes_weights() const override { return true; }
 
  protected:
   using Metric::Metric;
+  // A value of a row; what has no weight does not count, though it be NaN.
+  void AddValue(double value, int64_t row) {
+    const double weight = WeightOf(row);
+    if (weight == 0) return;
+    sum_ += weight * value;
+    weight_ += weight;
+  }
   std::vector<double> Sums() const override { return {sum_, weight_}; }
   bool SetSums(const std::vector<double>& sums) override {
     if (!IsState(sums)) return false;
@@ -31,7 +39,9 @@ class MeanMetric : public Metric {
     weight_ += sums[1];
     return true;
   }
-  double sum_ = 0, weight_ = 0;  // weight_: examples, or positions for outputs that have several
+  // weight_: of examples, or of positions for outputs that have several, each with that of its
+  // example.
+  double sum_ = 0, weight_ = 0;
 
  private:
   static bool IsState(const std::vector<double>& sums) { return sums.size() == 2 && sums[1] >= 0; }
@@ -41,6 +51,7 @@ class MeanMetric : public Metric {
 class ClassCountMetric : public Metric {
  public:
   bool higher_is_better() const override { return true; }
+  bool takes_weights() const override { return true; }
   void Reset() override { counts_.clear(); }
 
  protected:
