@@ -7,6 +7,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/boxes.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/internal/field_kinds.h"
 
@@ -40,6 +41,21 @@ void Blend(double share, int64_t size, float* a, float* b) {
     const float x = a[k], y = b[k];
     a[k] = own * x + other * y;
     b[k] = own * y + other * x;
+  }
+}
+
+// The share of a label in a mix of examples with these weights.
+double WeighedShare(double share, double own, double other) {
+  const double sum = share * own + (1 - share) * other;
+  return sum > 0 ? share * own / sum : share;
+}
+
+// As Blend, each row with a share of its own.
+void BlendApart(double share_a, double share_b, int64_t size, float* a, float* b) {
+  for (int64_t k = 0; k < size; ++k) {
+    const double x = a[k], y = b[k];
+    a[k] = static_cast<float>(share_a * x + (1 - share_a) * y);
+    b[k] = static_cast<float>(share_b * y + (1 - share_b) * x);
   }
 }
 
@@ -147,6 +163,7 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
   RandomStream random(seed_, epoch, batch, "io.mix");
   if (HoldsBoxes(loader.source())) return MixNeighbours(count, loader, rows, &random);
   const std::vector<TShape>&data = loader.data_shapes(), &labels = loader.label_shapes();
+  const std::optional<size_t> weights = WeightField(loader.source());
   // If there are several, they have one size.
   const auto image = std::find_if(data.begin(), data.end(), IsImageShape);
   for (int64_t i = 0, j = count - 1; i < j; ++i, --j) {
@@ -162,10 +179,20 @@ void BatchMixer::Mix(int64_t epoch, int64_t batch, int64_t count, const ExampleL
         Blend(share, data[f].Size(), a, b);
       }
     }
+    const float* const w = weights ? rows.labels[*weights] : nullptr;
+    const double share_i = w ? WeighedShare(share, w[i], w[j]) : share,
+                 share_j = w ? WeighedShare(share, w[j], w[i]) : share;
     for (size_t f = 0; f < labels.size(); ++f) {
-      Blend(share, labels[f].Size(), rows.labels[f] + i * labels[f].Size(),
-            rows.labels[f] + j * labels[f].Size());
+      const int64_t size = labels[f].Size();
+      float *a = rows.labels[f] + i * size, *b = rows.labels[f] + j * size;
+      if (weights == f) continue;  // the others need it as it is
+      if (w) {
+        BlendApart(share_i, share_j, size, a, b);
+      } else {
+        Blend(share, size, a, b);
+      }
     }
+    if (weights) Blend(share, 1, rows.labels[*weights] + i, rows.labels[*weights] + j);
   }
 }
 

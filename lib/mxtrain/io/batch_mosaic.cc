@@ -5,6 +5,7 @@
 #include <array>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/internal/field_kinds.h"
 
 namespace mxtrain::io {
@@ -82,6 +83,10 @@ void BatchMosaic::Check(const Source& source) {
   }
   for (const FieldSpec& label : source.label_fields()) {
     if (label.kind != FieldKind::kValues && label.kind != FieldKind::kPoints) continue;
+    if (label.name == kExampleWeight) {
+      Throw(ErrorKind::kConfig,
+            "mosaic joins parts of four examples, which have a weight each: turn it off");
+    }
     Throw(ErrorKind::kConfig,
           "mosaic is for boxes, masks and images as labels, but the label '{}' is {}: turn it off",
           label.name, WhatIs(label.kind));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/example_weight.h"
 
 namespace mxtrain::io {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // Index of the field that holds class numbers.
 size_t FindLabel(const Source& source, std::string_view label) {
   const std::vector<FieldSpec>& labels = source.label_fields();
-  const auto found = labels.size() == 1
+  const auto found = HasOneLabel(source)
                          ? labels.begin()
                          : std::find_if(labels.begin(), labels.end(),
                                         [&](const FieldSpec& f) { return f.name == label; });

@@ -58,7 +58,9 @@ CsvField NamedColumns(const NamedField& given, bool label, bool image, const She
           field.width);
   }
   field.image = image;
-  field.words = image || (label && field.width == 1);
+  field.words = image || (label && field.width == 1 && !field.IsWeight());
+  if (field.IsWeight() && (image || field.width != 1))
+    Throw(ErrorKind::kConfig, "csv: the weight of an example is one column of numbers");
   return field;
 }
 
@@ -92,6 +94,9 @@ CsvFields PlanNamedColumns(const CsvParam& param, const Sheet& sheet) {
     const char* parameter = label ? "label_fields" : "data_fields";
     for (const NamedField& given :
          GroupByField(label ? param.label_fields : param.data_fields, parameter)) {
+      if (label && param.weight_optional && given.name == kExampleWeight &&
+          !sheet.Has(given.values[0]))
+        continue;
       const bool image = std::erase(label ? targets : images, given.name) > 0;
       CsvField field = NamedColumns(given, label, image, sheet);
       if (!label && !image) AddCodes(param, &field);
@@ -142,7 +147,7 @@ CsvFields PlanAllColumns(const CsvParam& param, const Sheet& sheet) {
 void CheckLabelDelim(const CsvParam& param, const std::vector<CsvField>& fields) {
   const auto is_label = [](const CsvField& field) { return field.label; };
   const auto is_one = [](const CsvField& field) {
-    return field.label && field.width == 1 && !field.image;
+    return field.label && field.width == 1 && !field.image && !field.IsWeight();
   };
   if (!param.label_delim.empty() && std::ranges::any_of(fields, is_label) &&
       std::ranges::none_of(fields, is_one)) {

@@ -67,6 +67,13 @@ std::string Sheet::RepeatedNames() const {
   return format("{}: several columns have the same name: {}", file, FirstOf(repeated, 8));
 }
 
+bool Sheet::Has(const std::string& wanted) const {
+  size_t number = 0;
+  const auto [end, status] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+  const bool is_number = status == std::errc() && end == wanted.data() + wanted.size();
+  return std::ranges::count(header, wanted) > 0 || (is_number && number < columns);
+}
+
 size_t Sheet::Find(const std::string& wanted) const {
   const auto named = std::find(header.begin(), header.end(), wanted);
   if (named != header.end()) {

@@ -37,6 +37,11 @@ class CsvSource final : public Source {
     for (CsvField& field : fields_.fields) FinishCodes(&field);
     if (!param.label_csv.empty()) ReadLabels(rows);
     DropRows();
+    for (const CsvField& field : fields_.fields) {
+      if (!field.IsWeight()) continue;
+      CheckWeights(field.numbers, sheet_.file,
+                   [&](size_t row) { return sheet_.Place(sheet_.lines[row], field.columns[0]); });
+    }
     for (CsvField& field : fields_.fields) FillAndStandardize(&field);
     for (CsvField& field : fields_.fields) TellBlurred(&field);
     AddFound();
@@ -237,6 +242,10 @@ class CsvSource final : public Source {
     if (param_.missing == CsvParam::kError && field.image) {
       Throw(ErrorKind::kData, "{}: the path is empty; missing: drop skips such rows",
             sheet.Place(sheet.lines[row], column));
+    }
+    if (param_.missing == CsvParam::kError && field.IsWeight()) {
+      Throw(ErrorKind::kData, "{}: the example has no weight; missing: drop skips such rows",
+            sheet_.Place(sheet_.lines[row], column));
     }
     if (param_.missing == CsvParam::kError) {
       Throw(ErrorKind::kData,

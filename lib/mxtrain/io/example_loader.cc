@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/internal/field_kinds.h"
 
 namespace mxtrain::io {
@@ -126,6 +127,7 @@ void ExampleLoader::MakeAugmenters(const std::vector<TransformSpec>& transforms)
 }
 
 TShape ExampleLoader::LabelShape(const FieldSpec& field) const {
+  if (IsBesideLabels(field.name)) return field.shape;
   const int classes = options_.soft_labels.classes;
   if (field.kind == FieldKind::kValues) {
     if (classes > 0 && field.shape.Size() != 1) {
@@ -347,7 +349,8 @@ std::optional<Refusal> ExampleLoader::LoadLabel(const FieldSpec& spec,
   if (spec.kind == FieldKind::kBoxes)
     return WriteBoxes(spec, values, origin, to.shape, to.numbers());
   const SoftLabels& soft = options_.soft_labels;
-  if (soft.classes == 0) return CopyNumbers(spec, values, to.shape, to.numbers());
+  if (soft.classes == 0 || IsBesideLabels(spec.name))
+    return CopyNumbers(spec, values, to.shape, to.numbers());
   float label = 0;
   if (auto refusal = CopyNumbers(spec, values, spec.shape, &label)) return refusal;
   if (!(label >= 0 && label < static_cast<float>(soft.classes)) || label != std::floor(label)) {

@@ -9,6 +9,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/internal/composition.h"
 #include "mxtrain/io/internal/text_columns.h"
 
@@ -34,6 +35,8 @@ class ImageFiles final : public Source {
     label_fields_ = {
         {"softmax_label", FieldKind::kValues,
          table_.label_width == 1 && !table_.label_sets ? scalar : TShape{table_.label_width}}};
+    if (!table_.weights.empty())
+      label_fields_.push_back({kExampleWeight, FieldKind::kValues, scalar});
   }
 
   int64_t size() const override { return static_cast<int64_t>(table_.paths.size()); }
@@ -42,11 +45,12 @@ class ImageFiles final : public Source {
   void Read(int64_t index, Sample* sample) const override {
     sample->data.resize(1);
     sample->labels.resize(label_fields_.size());
-    if (!label_fields_.empty()) sample->labels[0].values = Labels(index);
+    for (size_t i = 0; i < label_fields_.size(); ++i)
+      sample->labels[i].values = i == 0 ? Labels(index) : Weight(index);
     sample->data[0].encoded = ReadImageFile(table_.paths[static_cast<size_t>(index)]);
   }
-  std::span<const float> LabelOf(int64_t index, size_t, Sample*) const override {
-    return Labels(index);
+  std::span<const float> LabelOf(int64_t index, size_t position, Sample*) const override {
+    return position == 0 ? Labels(index) : Weight(index);
   }
   std::string Name(int64_t index) const override { return FileOf(index); }
   std::string FileOf(int64_t index) const override {
@@ -62,6 +66,10 @@ class ImageFiles final : public Source {
   std::span<const float> Labels(int64_t index) const {
     const auto width = static_cast<size_t>(table_.label_width);
     return std::span(table_.labels).subspan(static_cast<size_t>(index) * width, width);
+  }
+
+  std::span<const float> Weight(int64_t index) const {
+    return {&table_.weights[static_cast<size_t>(index)], 1};
   }
 
   ImageTable table_;

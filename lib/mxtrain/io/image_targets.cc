@@ -7,6 +7,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/example_files.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/internal/image_files.h"
 #include "mxtrain/io/mask_image.h"
@@ -28,6 +29,7 @@ class ImageTargets final : public Source {
         folder_(param.targets),
         suffix_(param.targets_suffix),
         root_(std::move(root)),
+        weight_(WeightField(*source_)),
         classes_(param.mask_classes) {
     notes_ = source_->notes();
     warnings_ = source_->warnings();
@@ -40,6 +42,7 @@ class ImageTargets final : public Source {
     labels_ = {{label_name, FieldKind::kImage, folder_.empty() ? data[image_].shape : TShape()}};
     if (!folder_.empty()) CheckFolder();
     if (param.label == TargetsParam::kMask) OpenMasks(param);
+    if (weight_) labels_.push_back(source_->label_fields()[*weight_]);
   }
 
   int64_t size() const override { return source_->size(); }
@@ -47,7 +50,10 @@ class ImageTargets final : public Source {
   const std::vector<FieldSpec>& label_fields() const override { return labels_; }
   void Read(int64_t index, Sample* sample) const override {
     source_->Read(index, sample);
-    sample->labels.resize(1);
+    FieldValue weight;
+    if (weight_) weight = std::move(sample->labels[*weight_]);
+    sample->labels.resize(labels_.size());
+    if (weight_) sample->labels[1] = std::move(weight);
     FieldValue& target = sample->labels[0];
     if (!folder_.empty()) {
       target.pixels = {}, target.values = {};
@@ -57,7 +63,9 @@ class ImageTargets final : public Source {
       target = sample->data[image_];
     }
   }
-  std::span<const float> LabelOf(int64_t, size_t, Sample*) const override { return {}; }
+  std::span<const float> LabelOf(int64_t index, size_t position, Sample* scratch) const override {
+    return position == 1 ? source_->LabelOf(index, *weight_, scratch) : std::span<const float>();
+  }
   std::span<const float> Rests(int64_t index, bool label, size_t position) const override {
     return label ? std::span<const float>() : source_->Rests(index, label, position);
   }
@@ -123,9 +131,10 @@ class ImageTargets final : public Source {
 
   const std::shared_ptr<const Source> source_;
   const std::string folder_, suffix_, root_;
-  std::optional<MaskCode> code_;  // of masks
-  size_t image_ = 0;              // of the data fields
-  std::vector<FieldSpec> labels_;
+  std::optional<MaskCode> code_;        // of masks
+  size_t image_ = 0;                    // of the data fields
+  const std::optional<size_t> weight_;  // among the labels of the source
+  std::vector<FieldSpec> labels_;       // the target; the weight, if there is one
   const std::vector<std::string> classes_;
 };
 

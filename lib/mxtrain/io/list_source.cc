@@ -9,6 +9,7 @@
 
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/internal/image_files.h"
 #include "mxtrain/io/internal/plain_text.h"
 #include "mxtrain/io/internal/text_columns.h"
@@ -24,6 +25,7 @@ struct Line {
   int64_t number = 0;
   std::string path;
   std::vector<std::string> labels;
+  float weight = 1;
 };
 
 // "3.000000" is class 3.
@@ -34,27 +36,50 @@ std::string WithoutZeroDecimals(std::string_view text) {
   return std::string(whole ? text.substr(0, point) : text);
 }
 
+// Removes the weight from the cells of a line.
+float TakeWeight(size_t column, const std::string& place, std::vector<std::string_view>* cells) {
+  if (column >= cells->size()) {
+    Throw(ErrorKind::kData,
+          "{}: {}, but the weight is column {}, counted from 0, which is the path", place,
+          Counted(cells->size(), "column"), column);
+  }
+  float weight = 0;
+  if (!ParseNumber((*cells)[column], &weight)) {
+    Throw(ErrorKind::kData, "{}: the weight '{}' is not a number", place,
+          Shortened((*cells)[column]));
+  }
+  cells->erase(cells->begin() + static_cast<std::ptrdiff_t>(column));
+  return weight;
+}
+
 // `sets`: a label may be missing, and is kept as text.
-Line Parse(std::string_view text, int64_t number, const std::string& file, bool sets) {
+Line Parse(std::string_view text, int64_t number, const std::string& file, bool sets,
+           size_t weight_column) {
   std::vector<std::string_view> cells = SplitListLine(text);
+  float weight = 1;
+  if (weight_column > 0) weight = TakeWeight(weight_column, format("{}:{}", file, number), &cells);
   if (sets && cells.size() == 1) cells.emplace_back();
   if (cells.size() < 2) {
     Throw(ErrorKind::kData, "{}:{}: expected PATH LABEL, got '{}'", file, number, Shortened(text));
   }
   CheckPath(cells[0], [&] { return format("{}:{}", file, number); });
-  Line line{number, std::string(cells[0]), {}};
+  Line line{number, std::string(cells[0]), {}, weight};
   for (size_t i = 1; i < cells.size(); ++i)
     line.labels.push_back(sets ? std::string(cells[i]) : WithoutZeroDecimals(cells[i]));
   return line;
 }
 
-std::vector<Line> ReadLines(const std::string& file, bool sets) {
+// *weight_column: that of the parameters; becomes 0 if the lines have no weights.
+std::vector<Line> ReadLines(const std::string& file, bool sets, bool weight_optional,
+                            size_t* weight_column) {
   std::vector<Line> lines;
   const std::string all =
       PlainText(ReadMaybeGzip(file, kMostListBytes, Readable::kFileOrPipe), file);
   ForEachLine(all, [&](std::string_view text, int64_t number) {
     if (text.starts_with('#')) return;
-    lines.push_back(Parse(text, number, file, sets));
+    if (lines.empty() && weight_optional && SplitListLine(text).size() <= *weight_column)
+      *weight_column = 0;
+    lines.push_back(Parse(text, number, file, sets, *weight_column));
     const size_t wanted = lines[0].labels.size();
     if (lines.back().labels.size() == wanted) return;
     Throw(ErrorKind::kData,
@@ -89,7 +114,9 @@ void RefuseValues(const std::vector<std::string>& words,
 
 std::unique_ptr<Source> NewListSource(const ListParam& param) {
   const bool sets = !param.label_delim.empty();
-  const std::vector<Line> lines = ReadLines(param.path, sets);
+  auto weight_column = static_cast<size_t>(param.weight_column);
+  const std::vector<Line> lines =
+      ReadLines(param.path, sets, param.weight_optional, &weight_column);
   const std::filesystem::path root = param.root.empty()
                                          ? std::filesystem::path(param.path).parent_path()
                                          : std::filesystem::path(param.root);
@@ -100,7 +127,9 @@ std::unique_ptr<Source> NewListSource(const ListParam& param) {
   for (const Line& line : lines) {
     table.paths.push_back((root / line.path).string());
     words.push_back(line.labels[0]);
+    if (weight_column > 0) table.weights.push_back(line.weight);
   }
+  if (weight_column > 0) CheckWeights(table.weights, param.path, place);
   if (sets && table.label_width != 1) {
     Throw(ErrorKind::kData,
           "{}: {} labels, separated like path and label; with label_delim = '{}' expected one: put "

@@ -11,12 +11,12 @@
 #include "mxtrain/base/thread.h"
 #include "mxtrain/device/cpu/available_memory.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/internal/batch_mixer.h"
 #include "mxtrain/io/internal/batch_mosaic.h"
 #include "mxtrain/io/internal/batch_ring.h"
 #include "mxtrain/io/internal/epoch_order.h"
 #include "mxtrain/io/internal/field_kinds.h"
-#include "mxtrain/io/token_position.h"
 
 namespace mxtrain::io {
 namespace {
@@ -83,15 +83,15 @@ void CheckParam(const PipelineParam& param, const Source& source) {
   if (source.size() == 0) Throw(ErrorKind::kData, "the data source holds no examples");
 }
 
+// `name`: of the first field, if it is alone.
 std::vector<DataDesc> Describe(const std::vector<FieldSpec>& fields,
                                const std::vector<TShape>& shapes, int64_t batch_size,
-                               const std::string& name) {
+                               const std::string& name, bool alone) {
   std::vector<DataDesc> descs;
   for (size_t i = 0; i < fields.size(); ++i) {
     std::vector<int64_t> dims = {batch_size};
     dims.insert(dims.end(), shapes[i].begin(), shapes[i].end());
-    const bool first = i == 0 && (fields.size() == 1 || fields[1].name == kTokenPosition);
-    descs.push_back({first && !name.empty() ? name : fields[i].name, TShape(dims)});
+    descs.push_back({i == 0 && alone && !name.empty() ? name : fields[i].name, TShape(dims)});
     descs.back().units = fields[i].units;
   }
   return descs;
@@ -229,11 +229,11 @@ void Pipeline::AddSize(const std::shared_ptr<const Source>& source,
   const auto& loader =
       loaders_.emplace_back(std::make_unique<const ExampleLoader>(source, transforms, options));
   BatchArrays& arrays = sizes_.emplace_back();
-  arrays.data =
-      Describe(source->data_fields(), loader->data_shapes(), param_.batch_size, param_.data_name);
+  arrays.data = Describe(source->data_fields(), loader->data_shapes(), param_.batch_size,
+                         param_.data_name, source->data_fields().size() == 1);
   for (size_t i = 0; i < arrays.data.size(); ++i) arrays.data[i].pixels = loader->left_to_do(i);
   arrays.label = Describe(source->label_fields(), loader->label_shapes(), param_.batch_size,
-                          param_.label_name);
+                          param_.label_name, HasOneLabel(*source));
 }
 
 Pipeline::~Pipeline() {

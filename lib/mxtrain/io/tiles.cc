@@ -6,6 +6,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/transform.h"
 
 namespace mxtrain::io {
@@ -16,7 +17,7 @@ void Check(const Source& source) {
   if (data.size() != 1 || data[0].kind != FieldKind::kImage)
     Throw(ErrorKind::kConfig, "tiles are parts of images: the data must be one image");
   for (const FieldSpec& label : source.label_fields()) {
-    if (label.kind != FieldKind::kValues) continue;
+    if (label.kind != FieldKind::kValues || label.name == kExampleWeight) continue;
     Throw(ErrorKind::kConfig,
           "the label '{}' belongs to the image as a whole; tiles are for masks, boxes, points and "
           "images as labels",

@@ -5,8 +5,10 @@
 //   mixup   x_i' = l x_i + (1 - l) x_j                  (Zhang et al., arXiv 1710.09412)
 //   cutmix  x_i' is x_i with a box of x_j in its place  (Yun et al., arXiv 1905.04899)
 // l is the fraction of x_i that stays. Labels, which are distributions over classes, are mixed by
-// the same l. l is drawn from Beta(alpha, alpha) per pair; if both are on, either is chosen with
-// equal probability.
+// the same l. Where examples have weights w, the mixed one has l w_i + (1 - l) w_j, and the labels
+// have the share l w_i / (l w_i + (1 - l) w_j), so that the weighted loss, which is linear in the
+// label, is the mix of the weighted losses. l is drawn from Beta(alpha, alpha) per pair; if both
+// are on, either is chosen with equal probability.
 //
 // Where labels are boxes, mixup has other pairs, each example with the next and the last with the
 // first, so that no two images are of the same objects in the same places; the mixed image has the

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/internal/csv_sheet.h"
 #include "mxtrain/io/internal/csv_source.h"
 
@@ -46,6 +47,7 @@ struct CsvField {
   // By column: it holds 1 where the table's column has nothing, else 0; empty: none does.
   std::vector<bool> indicators = {};
   bool Indicates(size_t column) const { return !indicators.empty() && indicators[column]; }
+  bool IsWeight() const { return label && name == kExampleWeight; }
   bool HoldsCodes(size_t column) const { return !codes.empty() && codes[column].rows > 0; }
 };
 

@@ -21,6 +21,7 @@ struct CsvParam : Parameter<CsvParam> {
       image_labels, classes, field_classes, field_codes, field_words, field_means, field_stds,
       field_transforms, missing_words;
   int missing;
+  bool weight_optional;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
     f.Add("path", &CsvParam::path).IsPath().Default("").Help("file with data and labels");
@@ -51,6 +52,10 @@ struct CsvParam : Parameter<CsvParam> {
         .Default({})
         .Internal()
         .Help("with data_fields: FIELD=COLUMN for the labels; label_delim is of the first of one");
+    f.Add("weight_optional", &CsvParam::weight_optional)
+        .Default(false)
+        .Internal()
+        .Help("with label_fields: a table without the column of the weight has no weights");
     f.Add("field_shapes", &CsvParam::field_shapes)
         .Default({})
         .Internal()
@@ -155,12 +160,14 @@ struct CsvParam : Parameter<CsvParam> {
 // "data" of data_shape and one "label" of label_shape. A column of codes (field_codes) may be text:
 // its words get the codes 1, 2, ..., an empty cell and a word that field_words lacks 0. A column
 // "missing(NAME)", unless the table has one, holds 1 where that column is missing, else 0. With
-// label_delim the first single-column label becomes 0 or 1 per class, [classes]. With missing =
-// mean and no field_means a missing number is NaN, for measuring. Numbers with more digits than
-// float32 holds are standardized in double where that makes a difference; used as they are there is
-// a warning. Throws kConfig for contradictory parameters, kFileSystem for a missing file, and
-// kData, with file, line and column, for a value that is not a finite number, for lines of
-// different lengths, for a width that does not match the shape, and for files of different lengths.
+// label_delim the first single-column label becomes 0 or 1 per class, [classes]. The label
+// kExampleWeight is the weight of the example (example_weight.h), one column of numbers from 0.
+// With missing = mean and no field_means a missing number is NaN, for measuring. Numbers with more
+// digits than float32 holds are standardized in double where that makes a difference; used as they
+// are there is a warning. Throws kConfig for contradictory parameters, kFileSystem for a missing
+// file, and kData, with file, line and column, for a value that is not a finite number, for lines
+// of different lengths, for a width that does not match the shape, and for files of different
+// lengths.
 MXTRAIN_API std::unique_ptr<Source> NewCsvSource(const CsvParam& param);
 
 }  // namespace mxtrain::io

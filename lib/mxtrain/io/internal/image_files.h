@@ -16,13 +16,15 @@ struct ImageTable {
   int64_t label_width = 0;                    // 0: no labels; 1: a scalar
   std::vector<std::string> classes;           // empty: the labels are not classes
   bool label_sets = false;                    // a label is 0 or 1 per class, not a class number
+  std::vector<float> weights;                 // of each labelled image (example_weight.h); or none
   std::vector<std::string> warnings, losses;  // of the source
 };
 
 // The bytes of an encoded image: a regular file of at most 256 MiB, else kFileSystem or kData.
 std::string ReadImageFile(const std::string& path);
 
-// Fields: data (images of any size) and, if there are labels, softmax_label, () or [label_width].
+// Fields: data (images of any size) and, if there are labels, softmax_label, () or [label_width],
+// and the weights.
 std::unique_ptr<Source> NewImageFiles(ImageTable table);
 
 // Converts written labels to numbers: integers from 0 are class numbers, other words are class
