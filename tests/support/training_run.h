@@ -23,16 +23,19 @@ namespace mxtrain::test {
 
 inline constexpr int kExamples = 44, kBatch = 8, kSide = 6;  // 5 batches per epoch, and a remainder
 
-// A table of images in three classes that differ in brightness.
-inline void WriteTable(const TempDir& folder) {
+// A table of images in three classes that differ in brightness. `weights`: of the examples; or
+// none.
+inline void WriteTable(const TempDir& folder, const std::vector<double>& weights = {}) {
   std::string text = "class";
   for (int i = 0; i < kSide * kSide; ++i) text += format(",p{}", i);
+  if (!weights.empty()) text += ",weight";
   text += "\n";
   for (int n = 0; n < kExamples; ++n) {
     const int label = n % 3;
     text += std::to_string(label);
     for (double v : ValuesFor(format("example {}", n), kSide * kSide))
       text += format(",{:.4f}", v + label - 1);
+    if (!weights.empty()) text += format(",{}", weights[static_cast<size_t>(n)]);
     text += "\n";
   }
   folder.Write("table.csv", text);
@@ -58,6 +61,7 @@ struct RunSpec {
   std::function<std::unique_ptr<Runtime>(const RunSpec&)> make_runtime;  // empty: NewRuntime
   int data_threads = 1;
   bool images = false;    // use WriteImages instead of the table
+  bool weighed = false;   // the examples of the table have weights
   bool as_pixels = true;  // if batches are for a GPU
   Symbol symbol;
   int workers = 1;               // on ctx
@@ -158,12 +162,20 @@ struct Process {
     trainer = std::make_unique<Trainer>(*runtime, options, *train, val.get());
   }
 
+  static Kwargs TableParams(const TempDir& data, bool weighed) {
+    std::vector<std::string> columns;
+    for (int i = 0; i < kSide * kSide; ++i) columns.push_back(format("data=p{}", i));
+    const std::string weight = weighed ? ", example_weight=weight" : "";
+    return {{"path", data.path("table.csv")},
+            {"data_fields", params::Print(columns)},
+            {"label_fields", "(label=class" + weight + ")"},
+            {"field_shapes", format("data=1x{0}x{0}", kSide)}};
+  }
+
   std::unique_ptr<DataIter> Iter(const TempDir& data, const RunSpec& spec, bool training) {
     std::shared_ptr<const io::Source> source =
         spec.images ? io::MakeSource("image_folder", {{"path", data.path("images")}})
-                    : io::MakeSource("csv", {{"path", data.path("table.csv")},
-                                             {"label_columns", "class"},
-                                             {"data_shape", format("(1, {}, {})", kSide, kSide)}});
+                    : io::MakeSource("csv", TableParams(data, spec.weighed));
     std::vector<io::TransformSpec> transforms;
     if (spec.images && training)
       transforms = {{"random_crop", {{"", std::to_string(kSide)}}}, {"flip", {}}};

@@ -4,6 +4,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/glob.h"
 #include "mxtrain/initializer/initializer.h"
+#include "mxtrain/train/example_weights.h"
 
 namespace mxtrain {
 namespace {
@@ -92,9 +93,10 @@ BoundNet::BoundNet(Runtime& runtime, const TrainOptions& options, Part part, con
 }
 
 void BoundNet::Bind(const DataIter& train, DataIter* val) {
-  bound_ =
-      WithCarriedStates(runtime_.operators(), OnBatchesOf(train, runtime_.operators(), net_.symbol),
-                        options_.model.carry);
+  const OperatorRegistry& operators = runtime_.operators();
+  bound_ = WithCarriedStates(
+      operators, WithExampleWeights(operators, OnBatchesOf(train, operators, net_.symbol), train),
+      options_.model.carry);
   const Symbol& net = bound_.net;
   const std::vector<DataDesc> arrays = WithStates(ArraysOf(train), bound_);
   rows_read_ = FindRowsRead(options_, net, arrays);

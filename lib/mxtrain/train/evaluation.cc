@@ -7,6 +7,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/ndarray/as_float32.h"
 
 namespace mxtrain {
@@ -93,6 +94,12 @@ Compared ComparedBy(const MetricSpec& spec, const Symbol& symbol, const LossRepo
   return compared;
 }
 
+// Of the examples of a batch; null: it has none.
+const TBlob* WeightsAmong(const std::map<std::string, TBlob>& labels) {
+  const auto found = labels.find(kExampleWeight);
+  return found == labels.end() ? nullptr : &found->second;
+}
+
 bool IgnoresBySpec(const MetricSpec& spec) {
   return std::ranges::any_of(spec.params,
                              [](const auto& param) { return param.first == "ignore_label"; });
@@ -163,6 +170,7 @@ void MetricSet::NameItems(const std::vector<std::string>& outputs) {
 
 void MetricSet::Update(const std::vector<TBlob>& outputs,
                        const std::map<std::string, TBlob>& labels, int64_t count) {
+  const TBlob* const weights = WeightsAmong(labels);
   for (Item& item : items_) {
     const auto label = labels.find(item.label);
     if (label == labels.end()) {
@@ -173,11 +181,11 @@ void MetricSet::Update(const std::vector<TBlob>& outputs,
     }
     const TBlob& output = outputs[static_cast<size_t>(item.output)];
     if (item.of_losses) {
-      item.metric->UpdateFromLosses(label->second, output, count);
+      item.metric->UpdateFromLosses(label->second, output, count, weights);
       continue;
     }
     if (!item.units) {
-      item.metric->Update(label->second, output, count);
+      item.metric->Update(label->second, output, count, weights);
       continue;
     }
     std::vector<float> truth = Restored(label->second, *item.units),
@@ -185,7 +193,8 @@ void MetricSet::Update(const std::vector<TBlob>& outputs,
     const auto on_host = [](std::vector<float>& values, const TShape& shape) {
       return TBlob{values.data(), shape, DType::kFloat32, {}, Context::cpu()};
     };
-    item.metric->Update(on_host(truth, label->second.shape), on_host(guess, output.shape), count);
+    item.metric->Update(on_host(truth, label->second.shape), on_host(guess, output.shape), count,
+                        weights);
   }
 }
 
@@ -252,7 +261,7 @@ void EpochScores::Add(const std::vector<TBlob>& outputs, const std::map<std::str
     const auto label = labels_.find(head.label);
     if (head.label.empty() || label != labels_.end()) {
       loss_.Update(static_cast<int>(h), outputs_[static_cast<size_t>(head.output)],
-                   head.label.empty() ? nullptr : &label->second, count);
+                   head.label.empty() ? nullptr : &label->second, count, WeightsAmong(labels_));
     } else {
       loss_known_ = false;
     }

@@ -40,7 +40,8 @@ class MXTRAIN_API MetricSet {
   MetricSet(const Symbol& symbol, const LossReport& losses, const std::vector<MetricSpec>& specs,
             const std::vector<DataDesc>& labels);
 
-  // Arrays of one batch by name; plain float32. A missing label is an error.
+  // Arrays of one batch by name; plain float32. A missing label is an error. With kExampleWeight
+  // among the labels, examples have weights; throws kConfig for a metric that takes none.
   void Update(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels,
               int64_t count);
   void Reset();
@@ -75,8 +76,9 @@ class MXTRAIN_API EpochScores {
               const std::vector<DataDesc>& labels);
 
   // Adds the first `count` examples of a batch: outputs in the net's order and labels by name,
-  // plain, in host memory, of any element type. If a loss lacks its label, all losses are unknown
-  // until the next Reset. Throws like LossReport and MetricSet.
+  // with their weights as kExampleWeight, plain, in host memory, of any element type. If a loss
+  // lacks its label, all losses are unknown until the next Reset. Throws like LossReport and
+  // MetricSet.
   void Add(const std::vector<TBlob>& outputs, const std::map<std::string, TBlob>& labels,
            int64_t count);
   void Reset();

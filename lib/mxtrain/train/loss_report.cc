@@ -92,10 +92,51 @@ void CheckLabelSize(const LossReport::Head& head, const TBlob& output, const TBl
         head.name, output.shape.ToString(), wanted, head.label, label.shape.ToString());
 }
 
+// Of the rows of an output, which has as many for each example.
+class RowWeights {
+ public:
+  RowWeights() = default;
+  RowWeights(const TBlob& weights, int64_t rows)
+      : weights_(weights.dptr<float>()), rows_(rows / std::max<int64_t>(weights.Size(), 1)) {}
+  double operator[](int64_t row) const { return weights_ ? double{weights_[row / rows_]} : 1; }
+  bool any() const { return weights_; }
+  int64_t rows() const { return rows_; }  // of an example
+
+ private:
+  const float* weights_ = nullptr;
+  int64_t rows_ = 1;
+};
+
+// The sums with the means of the rows of the first `count` examples.
+LossReport::Sum AddMeans(LossReport::Sum sum, std::span<const float> values, int64_t per_row,
+                         int64_t count, const RowWeights& weights) {
+  const double of_example = static_cast<double>(weights.rows() * per_row);
+  for (int64_t n = 0; n < count; ++n) {
+    const double w = weights[n * weights.rows()];
+    if (w == 0) continue;
+    double total = 0;
+    for (int64_t i = 0; i < weights.rows() * per_row; ++i)
+      total += values[static_cast<size_t>(n * weights.rows() * per_row + i)];
+    sum.loss += of_example > 0 ? w * total / of_example : 0;
+    sum.weight += w;
+  }
+  return sum;
+}
+
+double RegressionLoss(LossReport::Head::Kind kind, float p, float y) {
+  using Kind = LossReport::Head::Kind;
+  const double difference = static_cast<double>(p) - y;
+  if (kind == Kind::kLinear) return 0.5 * difference * difference;
+  if (kind == Kind::kAbsolute) return std::abs(difference);
+  if (std::isnan(p)) return p;
+  const double q = std::clamp<double>(p, 1e-12, 1 - 1e-12);
+  return -(y * std::log(q) + (1 - y) * std::log(1 - q));
+}
+
 // p: probabilities with the classes on the axis before `inner`; labels: one per row and inner
 // position, or probabilities like p.
 double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& label, int64_t count,
-                    double* weight) {
+                    const RowWeights& weights, double* weight) {
   const int axis = head.class_axis_1 ? 1 : p.shape.ndim() - 1;
   const int64_t classes = p.shape[axis],
                 inner = head.class_axis_1 ? p.shape.Product(2, p.shape.ndim()) : 1;
@@ -104,13 +145,16 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
   const float* prob = p.dptr<float>();
   double loss = 0;
   const bool soft = label.shape == p.shape && label.Size() != p.Size() / classes;
+  const int64_t of_row = count > 0 ? rows / count : 1;
   for (int64_t r = 0; r < rows; ++r) {
+    const double w = weights[r / of_row];
+    if (w == 0) continue;
     for (int64_t i = 0; i < inner; ++i) {
       const float* row = prob + r * classes * inner + i;
       if (soft) {
         for (int64_t k = 0; k < classes; ++k)
-          loss += y[r * classes * inner + k * inner + i] * TermOf(head, k, row[k * inner]);
-        *weight += 1;
+          loss += w * y[r * classes * inner + k * inner + i] * TermOf(head, k, row[k * inner]);
+        *weight += w;
         continue;
       }
       const float named = y[r * inner + i];
@@ -120,8 +164,8 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
         Throw(ErrorKind::kData, "'{}': the label {} is outside the {} classes", head.name,
               y[r * inner + i], classes);
       }
-      *weight += 1;
-      loss += LossOfLabel(head, row, k, classes, inner);
+      *weight += w;
+      loss += w * LossOfLabel(head, row, k, classes, inner);
     }
   }
   return loss;
@@ -200,7 +244,8 @@ LossReport::LossReport(const Symbol& symbol) {
   sums_.resize(heads_.size());
 }
 
-void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t count) {
+void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t count,
+                        const TBlob* weights) {
   const Head& head = heads_[h];
   RequireHostFloat32(output, "loss", head.name);
   if (label) {
@@ -215,17 +260,27 @@ void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t 
     if (!finite) sum.loss = kNothingAdded;  // diverges
     return;
   }
+  RowWeights weight_of;
+  if (weights) {
+    RequireHostFloat32(*weights, "loss", head.name);
+    // A head without a batch axis has no examples to weigh.
+    if (weights->Size() > 0 && batch % weights->Size() == 0) weight_of = {*weights, batch};
+  }
   // A label reshaped to several rows for each example.
   if (label && label->shape.ndim() > 0 && label->shape[0] > 0 && batch % label->shape[0] == 0)
     count *= batch / label->shape[0];
   if (head.kind == Head::Kind::kSoftmax) {
-    sum.loss += CrossEntropy(head, output, *label, count, &sum.weight);
+    sum.loss += CrossEntropy(head, output, *label, count, weight_of, &sum.weight);
     return;
   }
   const float* p = output.dptr<float>();
   const int64_t per_example = batch > 0 ? output.Size() / batch : 0;
   if (head.kind == Head::Kind::kMean) {
     // A head without a batch axis (a sum over it) counts unchanged.
+    if (weight_of.any()) {
+      sum = AddMeans(sum, {p, static_cast<size_t>(output.Size())}, per_example, count, weight_of);
+      return;
+    }
     const int64_t n = batch >= count ? count * per_example : output.Size();
     double total = 0;
     for (int64_t i = 0; i < n; ++i) total += p[i];
@@ -236,27 +291,24 @@ void LossReport::Update(int h, const TBlob& output, const TBlob* label, int64_t 
   const float* y = label->dptr<float>();
   if (head.kind == Head::Kind::kRows) {
     for (int64_t i = 0; i < count * per_example; ++i) {
+      const double w = weight_of[i / per_example];
+      if (w == 0) continue;
       if (head.ignores && y[i] == static_cast<float>(head.ignore_label)) continue;
       if (!(y[i] >= 0)) {
         Throw(ErrorKind::kData, "'{}': the label {} is no class", head.name, y[i]);
       }
-      sum.loss += p[i];
-      sum.weight += 1;
+      sum.loss += w * p[i];
+      sum.weight += w;
     }
     return;
   }
-  for (int64_t i = 0; i < count * per_example; ++i) {
-    const double difference = static_cast<double>(p[i]) - y[i];
-    if (head.kind == Head::Kind::kLinear) {
-      sum.loss += 0.5 * difference * difference;
-    } else if (head.kind == Head::Kind::kAbsolute) {
-      sum.loss += std::abs(difference);
-    } else {
-      const double q = std::clamp<double>(p[i], 1e-12, 1 - 1e-12);
-      sum.loss += std::isnan(p[i]) ? p[i] : -(y[i] * std::log(q) + (1 - y[i]) * std::log(1 - q));
-    }
+  for (int64_t row = 0; row < count; ++row) {
+    const double w = weight_of[row];
+    if (w == 0) continue;
+    for (int64_t i = row * per_example; i < (row + 1) * per_example; ++i)
+      sum.loss += w * RegressionLoss(head.kind, p[i], y[i]);
+    sum.weight += w;
   }
-  sum.weight += static_cast<double>(count);
 }
 
 void LossReport::Reset() {

@@ -7,7 +7,8 @@
 // over the outputs of an example. linear_cross_entropy: the mean of its rows that are not ignored.
 // Other heads (MakeLoss): mean over elements. Each is a mean over
 // examples (of a label reshaped to more rows than examples: over rows), without grad_scale; the
-// total is their sum, each times its grad_scale. A loss whose label the net computes
+// total is their sum, each times its grad_scale. Of examples with weights it is the weighted mean,
+// sum(w l) / sum(w). A loss whose label the net computes
 // (MultiBoxTarget) has no value here: end such a net with MakeLoss of the value to see it. Several
 // losses may read a label; a variable that a prediction depends on, or that a gradient reaches, is
 // none (operators say of an argument that it has no gradient: OperatorProperty::HasGradient).
@@ -49,8 +50,10 @@ class MXTRAIN_API LossReport {
   const std::vector<Head>& heads() const { return heads_; }
 
   // Adds the first `count` examples of a batch for head h; plain float32 arrays in host memory.
-  // `label`: null for heads without one.
-  void Update(int h, const TBlob& output, const TBlob* label, int64_t count);
+  // `label`: null for heads without one. `weights` [batch]: of the examples, from 0; null: 1 each.
+  // An example of weight 0 does not count, whatever its loss.
+  void Update(int h, const TBlob& output, const TBlob* label, int64_t count,
+              const TBlob* weights = nullptr);
   void Reset();
   bool has_values() const;   // whether a head is of a known kind
   double Mean(int h) const;  // NaN if nothing was added

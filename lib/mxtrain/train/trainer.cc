@@ -5,9 +5,10 @@
 #include <set>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/fingerprint.h"
-#include "mxtrain/io/token_position.h"
 #include "mxtrain/train/block_losses.h"
+#include "mxtrain/train/example_weights.h"
 #include "mxtrain/train/internal/lone_values.h"
 #include "mxtrain/train/internal/trainer_impl.h"
 #include "mxtrain/train/net_inputs.h"
@@ -18,7 +19,7 @@ namespace {
 std::vector<InputInfo> PerExample(const std::vector<DataDesc>& descs) {
   std::vector<InputInfo> infos;
   for (const DataDesc& desc : descs) {
-    if (desc.name == kTokenPosition) continue;  // of training batches alone
+    if (io::IsBesideLabels(desc.name)) continue;  // of batches, not of the net
     TShape shape(std::span(desc.shape.begin() + 1, static_cast<size_t>(desc.shape.ndim() - 1)));
     infos.push_back({desc.name, shape, desc.type});
   }
@@ -92,7 +93,7 @@ TrainOptions Complete(const OperatorRegistry& operators, TrainOptions options,
   options.model.inputs = PerExample((val ? *val : train).provide_data());
   options.model.labels = PerExample(train.provide_label());
   options.model.batch_size = train.batch_size() * RanksOf(options);
-  if (!options.features) {
+  if (!options.features && !HasExampleWeights(train)) {
     options.symbol = WithLossesInBlocks(operators, options.symbol,
                                         {.ctx = options.workers[0],
                                          .modes = options.modes,
