@@ -10,6 +10,7 @@
 
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/parallel.h"
+#include "mxtrain/io/example_weight.h"
 
 namespace mxtrain::commands {
 namespace {
@@ -75,6 +76,22 @@ bool HasAlpha(const ImageFacts& facts) {
 }
 bool IsDeep(const ImageFacts& facts) {
   return facts.bits > 8;
+}
+
+std::optional<std::string> DescribeWeights(const io::Source& source) {
+  constexpr double kFar = 2;
+  const std::optional<io::WeightSummary> weights = io::SummarizeWeights(source);
+  if (!weights) return std::nullopt;
+  if (weights->mean > kFar || weights->mean < 1 / kFar) {
+    return format(
+        "weights of the examples are {:.4g} on average, and so are steps {} than without "
+        "them: divide the column by {:.4g}, or the learning rate",
+        weights->mean, weights->mean > 1 ? "larger" : "smaller", weights->mean);
+  }
+  if (2 * weights->zeros > weights->examples)
+    return format("{} of {} examples have the weight 0, and are read for nothing", weights->zeros,
+                  weights->examples);
+  return std::nullopt;
 }
 
 std::optional<std::string> DescribeImbalance(const io::Source& source) {
@@ -229,6 +246,8 @@ std::vector<DataFinding> DescribeOddities(const DataSet& set, const TShape& inpu
                            set.name, Counted(set.facts.size(), "image")),
                     {}});
   }
+  if (const auto text = DescribeWeights(*set.source))
+    told.push_back({format("{}: {}", set.name, *text), {}});
   if (const auto text = DescribeImbalance(*set.source))
     told.push_back({format("{}: {}", set.name, *text), {}});
   return told;
@@ -237,6 +256,12 @@ std::vector<DataFinding> DescribeOddities(const DataSet& set, const TShape& inpu
 Json Summarize(const DataSet& set) {
   Json summary = {{"examples", set.source->size()}};
   if (set.source->num_classes() > 0) summary["classes"] = CountClasses(*set.source);
+  if (const auto weights = io::SummarizeWeights(*set.source)) {
+    summary["weights"] = {{"least", weights->least},
+                          {"mean", weights->mean},
+                          {"most", weights->most},
+                          {"zeros", weights->zeros}};
+  }
   if (set.facts.empty()) return summary;
   const auto count = [&set](const auto& is_so) { return NamesOf(set, is_so).size(); };
   summary["pictures"] = {{"readable", count([](const ImageFacts&) { return true; })},

@@ -56,10 +56,10 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
 
 // Notes about the files of a set: images smaller than the net's input [C, H, W] (skipped if its
 // rank is unknown), gray images among coloured ones, alpha, CMYK, EXIF orientation, more bits per
-// channel than the `bits` of data.bits, or none with as many; and classes of which one has ten
-// times the examples of another.
+// channel than the `bits` of data.bits, or none with as many; weights of examples that are far from
+// 1 on average; and classes of which one has ten times the examples of another.
 std::vector<DataFinding> DescribeOddities(const DataSet& set, const TShape& input, int bits);
-// {"examples", "classes": {NAME: COUNT}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST],
+// {"examples", "classes": {NAME: COUNT}, "weights": {"least", "mean", "most", "zeros"}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST],
 // "width", "gray", "alpha", "cmyk", "turned", "deep"}}
 Json Summarize(const DataSet& set);
 

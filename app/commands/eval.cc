@@ -34,6 +34,7 @@
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/example_files.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/fingerprint.h"
 #include "mxtrain/train/loss_report.h"
 
@@ -138,6 +139,13 @@ class Eval final : public Command {
       for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
+      weights_ = io::SummarizeWeights(*source);
+      if (weights_) {
+        console.Message(LogLevel::kInfo,
+                        format("examples have weights, {}: loss and metrics are weighted; tables "
+                               "and figures count every example once",
+                               weights_->ToText()));
+      }
       images = source->size();
       if (tiles) source = Tiled(std::move(source), *tiles, &spec);
     } else {
@@ -551,6 +559,7 @@ class Eval final : public Command {
                    {"examples", examples},
                    {"not_finite", not_finite},
                    {"metrics", metrics}};
+    if (weights_) result["weights"] = {{"mean", weights_->mean}, {"zeros", weights_->zeros}};
     for (const auto& [task, report] : reports)
       report->AddTo(&result, worst_, OfTask(reports, task).size() > 1);
     return result;
@@ -639,6 +648,7 @@ class Eval final : public Command {
   std::vector<std::string> data_files_;  // that are named as the data by a model or configuration
   std::string model_, data_, format_ = "table", predictions_, output_;
   std::vector<std::string> metrics_, overrides_, places_, array_names_;
+  std::optional<io::WeightSummary> weights_;  // of the examples
   int64_t batch_ = 0;
   int worst_ = 20;
   bool skip_bad_ = false, overwrite_ = false, calibrate_ = false;

@@ -71,6 +71,9 @@ struct Column {
   std::vector<Place> places;  // of their names
 };
 
+// The key of `columns` for the weight of an example (io/example_weight.h).
+inline constexpr const char* kWeightColumn = "weight";
+
 // Which columns of a table are standardized, and what is done to their numbers before.
 struct NormalizedColumns {
   bool automatic = false;            // all numbers

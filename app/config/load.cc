@@ -153,11 +153,17 @@ class Loader {
     return "";
   }
 
+  static bool IsRequired(const Key& key, const Value* section) {
+    const Value* const selected = section ? section->Get(key.info.selector) : nullptr;
+    return key.info.required && (!selected || !selected->is_scalar() ||
+                                 std::ranges::count(key.info.optional_for, selected->text) == 0);
+  }
+
   Value ReadKey(const Key& key, void* owner, const Member* member, const Value* section,
                 const std::string& prefix, bool wanted) {
     const std::string path = prefix.empty() ? key.info.name : prefix + "." + key.info.name;
     const Value* value = member && !member->value.is_null() ? &member->value : nullptr;
-    if (key.info.required && wanted && !value && !IsMisspelt(key, section))
+    if (IsRequired(key, section) && wanted && !value && !IsMisspelt(key, section))
       ReportMissing(key, member, section, path);
     if (key.is_section()) {
       if (key.set_place && member) key.set_place(owner, member->place);

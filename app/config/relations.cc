@@ -67,6 +67,29 @@ void CheckGroups(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   }
 }
 
+// Of a list, `columns` says where the weight of an example is, and nothing else.
+void CheckWeightColumns(const SourceConfig& set, Diagnostics* diagnostics) {
+  const io::SourceKind* const kind = io::Sources().Find(set.source);
+  if (!kind || kind->is_table) return;
+  for (const Column& column : set.columns) {
+    const Place place = column.places.empty() ? set.place : column.places[0];
+    const std::optional<int64_t> number =
+        column.columns.size() == 1 ? Value::Scalar(column.columns[0]).AsInteger() : std::nullopt;
+    if (column.input != kWeightColumn) {
+      diagnostics->Error(place,
+                         format("'{}' is no column of a {}, whose lines are paths, labels "
+                                "and perhaps a weight",
+                                column.input, set.source),
+                         "write columns: {weight: 2}, or use a table: source: csv");
+    } else if (!number || *number < 1) {
+      diagnostics->Error(
+          place,
+          format("the weight of an example is one column of a {}, by its number", set.source),
+          "column 0 is the path, 1 the label: columns: {weight: 2}");
+    }
+  }
+}
+
 // Images of the validation data have targets as those of the training data.
 void CheckTargets(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const SourceConfig &train = loaded.config.data.train, &val = loaded.config.data.val;
@@ -249,6 +272,8 @@ void CheckRelations(const LoadedConfig& loaded, Diagnostics* diagnostics) {
   const TrainConfig& train = loaded.config.train;
   CheckValidation(loaded, diagnostics);
   CheckGroups(loaded, diagnostics);
+  CheckWeightColumns(loaded.config.data.train, diagnostics);
+  CheckWeightColumns(loaded.config.data.val, diagnostics);
   CheckTargets(loaded, diagnostics);
   CheckOptimizer(loaded, diagnostics);
   if (diagnostics->num_errors() > 0) return;

@@ -225,7 +225,8 @@ std::string Key::Describe(std::string_view selected) const {
   for (const auto& [value, own] : info.help_for) {
     if (value == selected) help = own;
   }
-  std::string text = info.required ? "required, " : "";
+  const bool optional = std::ranges::count(info.optional_for, selected) > 0;
+  std::string text = info.required && !optional ? "required, " : "";
   text += info.choices.empty() ? info.type : format("{}", join(info.choices, " | "));
   if (!info.range.empty()) text += " " + info.range;
   if (!info.word.empty()) text += " or " + info.word;

@@ -32,7 +32,8 @@ struct KeyInfo {
   std::string word;                      // accepted instead of a number: "auto"
   std::vector<std::string> also;         // names in other tools
   std::string selector;  // the sibling key that decides whether this one is allowed, "name"
-  std::vector<std::string> only_for;  // for these values of the selector; empty: always
+  std::vector<std::string> only_for;      // for these values of the selector; empty: always
+  std::vector<std::string> optional_for;  // of a required key: values with which it is not
   // The help for one of these values, where it differs; else empty.
   std::vector<std::pair<std::string, std::string>> help_for;
   params::Bounds bounds = {-std::numeric_limits<double>::infinity(),
@@ -263,6 +264,16 @@ class Section {
     }
     Row& Required() {
       key_->info.required = true;
+      return *this;
+    }
+    // The help for these values of the selector.
+    Row& HelpFor(const std::vector<std::string>& values, const std::string& text) {
+      for (const std::string& value : values) key_->info.help_for.emplace_back(value, text);
+      return *this;
+    }
+    // After Required: but not for these values of the selector.
+    Row& OptionalFor(std::vector<std::string> values) {
+      key_->info.optional_for = std::move(values);
       return *this;
     }
     Row& Range(double low, double high = std::numeric_limits<double>::infinity()) {

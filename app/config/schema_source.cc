@@ -89,11 +89,13 @@ void AddParams(bool of_cells, Section<SourceConfig>* section) {
 Section<SourceConfig> SourceSection(bool validation) {
   using C = SourceConfig;
   std::vector<std::string> sources, help, tables;
-  std::vector<std::string> others;  // than tables
+  std::vector<std::string> others;   // than tables
+  std::vector<std::string> weighed;  // those of them whose examples may have weights
   for (const io::SourceKind* kind : SourcesOfConfigurations()) {
     sources.push_back(kind->name);
     help.push_back(kind->help);
     (kind->is_table ? tables : others).push_back(kind->name);
+    if (kind->Parameter("weight_column")) weighed.push_back(kind->name);
   }
   std::vector<std::string> with_transforms = sources;
   if (validation) with_transforms.emplace_back();
@@ -198,16 +200,20 @@ Section<SourceConfig> SourceSection(bool validation) {
                          "its random transforms"
                        : "image transforms, in order")
       .Also({"augment", "augmentation", "transform", "aug"});
-  s.Add("columns", &C::columns)
-      .Required()
-      .OnlyFor("source", tables)
-      .Help(
-          "columns of each input and label, by their names in the net: {data: file, softmax_label: "
-          "kind}; several columns "
-          "form one array: {data: [x, y]}; other columns are ignored. A label of words names "
-          "classes; a column of words that an Embedding or one_hot reads holds categories, "
-          "numbered from 1, and 0 for a word that is unknown or missing. missing(COLUMN) is 1 in "
-          "rows where that column is missing, else 0");
+  std::vector<std::string> with_columns = tables;
+  with_columns.insert(with_columns.end(), weighed.begin(), weighed.end());
+  auto columns = s.Add("columns", &C::columns);
+  columns.Required().OnlyFor("source", with_columns).OptionalFor(weighed);
+  columns.Help(
+      "columns of each input and label, by their names in the net: {data: file, softmax_label: "
+      "kind}; several columns form one array: {data: [x, y]}; other columns are ignored. A label "
+      "of words names classes; a column of words that an Embedding or one_hot reads holds "
+      "categories, numbered from 1, and 0 for a word that is unknown or missing. missing(COLUMN) "
+      "is 1 in rows where that column is missing, else 0. weight, unless the net has one: a column "
+      "of numbers from 0, with which examples count in the loss and in metrics");
+  columns.HelpFor(weighed,
+                  "{weight: K}: each line has in column K, counted from 0, which is the path, a "
+                  "number from 0, with which the example counts in the loss and in metrics");
   AddParams(/*of_cells=*/true, &s);
   if (!validation) {
     s.Add("normalize", &C::normalize)

@@ -9,7 +9,7 @@
 #include "app/session/source_params.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/cpu/cpu_count.h"
-#include "mxtrain/io/token_position.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/train/loss_report.h"
 #include "mxtrain/train/packed_tokens.h"
 

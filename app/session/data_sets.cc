@@ -16,6 +16,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/suggest.h"
 #include "mxtrain/io/column_statistics.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/image_targets.h"
 #include "mxtrain/io/source_factory.h"
 
@@ -121,6 +122,11 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
   if (!validation && IsTable(c)) CompleteTable();
   if (validation && HoldsOut()) return source;  // the training set has reported the warnings
   for (const std::string& text : notes) session_.log.Write(LogLevel::kInfo, text);
+  if (const auto weights = io::SummarizeWeights(*source)) {
+    session_.log.Write(LogLevel::kInfo,
+                       format("weights of the examples {}: {}",
+                              validation ? "of validation" : "to train on", weights->ToText()));
+  }
   for (const std::string& text : source->remarks()) session_.log.Write(LogLevel::kWarning, text);
   return source;
 }
@@ -286,7 +292,8 @@ void DataSets::WarnOfUnreadColumns(const config::SourceConfig& c) const {
   for (const config::Column& column : c.columns) {
     const std::string& name = column.input;
     const auto same = [&name](const config::NetInput& input) { return input.name == name; };
-    const bool read = std::any_of(net.inputs.begin(), net.inputs.end(), same) ||
+    const bool read = IsWeight(column, net) ||
+                      std::any_of(net.inputs.begin(), net.inputs.end(), same) ||
                       std::any_of(net.labels.begin(), net.labels.end(), same) ||
                       std::any_of(metrics.begin(), metrics.end(),
                                   [&name](const MetricSpec& m) { return m.label == name; });

@@ -29,7 +29,7 @@ std::string LabelOfSets(const SessionView& session) {
     const bool input =
         std::any_of(net.inputs.begin(), net.inputs.end(),
                     [&](const config::NetInput& i) { return i.name == column.input; });
-    if (!input && column.columns.size() == 1) return column.input;
+    if (!input && !IsWeight(column, net) && column.columns.size() == 1) return column.input;
   }
   return "";
 }

@@ -9,9 +9,9 @@
 #include "mxtrain/base/read_json.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/column_statistics.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/first_record.h"
 #include "mxtrain/io/image_targets.h"
-#include "mxtrain/io/token_position.h"
 
 namespace mxtrain::session {
 namespace {
@@ -154,6 +154,11 @@ Kwargs PipelineSpec::ParamsOfOther(const io::RecognizedSource& other,
     kwargs.emplace_back(key,
                         key == "targets" ? TargetsBeside(value, other.recognition.params) : value);
   }
+  if (const std::string weight = TextOf("weight_column");
+      with_labels && !weight.empty() && kind.Parameter("weight_column")) {
+    kwargs.emplace_back("weight_column", weight);
+    kwargs.emplace_back("weight_optional", "True");
+  }
   if (with_labels && own_labels && !classes.empty() && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
   if (!with_labels && kind.Parameter("labels")) kwargs.emplace_back("labels", "False");
@@ -205,6 +210,8 @@ Kwargs PipelineSpec::TableParams(const std::string& file, bool with_labels) cons
     images = images || key == "picture_fields";
   }
   if (!std::filesystem::is_regular_file(file) && images && !root) kwargs.emplace_back("root", ".");
+  if (with_labels && !ColumnsOf(kExampleWeight).empty())
+    kwargs.emplace_back("weight_optional", "True");
   return kwargs;
 }
 

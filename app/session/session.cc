@@ -16,6 +16,7 @@
 #include "app/session/key_checks.h"
 #include "app/session/pipeline_spec.h"
 #include "app/session/plugin_trust.h"
+#include "app/session/source_params.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/fingerprint.h"
@@ -357,12 +358,15 @@ Symbol Session::TrainedNet() const {
   const config::TrainConfig& train = config().train;
   const OperatorRegistry& operators = runtime_->operators();
   const BindOptions binding = OptionsOfBinding();
-  const Symbol net = WithLossesInBlocks(operators, net_.symbol,
-                                        {.ctx = binding.workers[0],
-                                         .modes = binding.modes,
-                                         .shapes = ShapesOfTraining(config().data.batch_size),
-                                         .metrics = Metrics(),
-                                         .watched = !train.monitor.pattern.empty()});
+  const bool weighed =
+      std::ranges::any_of(config().data.train.columns,
+                          [this](const config::Column& column) { return IsWeight(column, net_); });
+  const BlockLossRequest request{.ctx = binding.workers[0],
+                                 .modes = binding.modes,
+                                 .shapes = ShapesOfTraining(config().data.batch_size),
+                                 .metrics = Metrics(),
+                                 .watched = !train.monitor.pattern.empty()};
+  const Symbol net = weighed ? net_.symbol : WithLossesInBlocks(operators, net_.symbol, request);
   return FixesStatistics(train) && train.freeze.epochs == 0
              ? WithFixedStatistics(operators, net, LrPatternsOf(train, net_))
              : net;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/session/code_columns.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::session {
@@ -24,11 +25,16 @@ std::optional<std::string> FieldShape(const config::Column& column,
 }
 
 // Inputs of the net are data; all others are labels: those of losses, and those that only metrics
-// read.
+// read. The weight comes last.
 void AddColumns(const config::SourceConfig& c, const config::Net& net, bool label_images,
                 Kwargs* kwargs) {
-  std::vector<std::string> data, labels, shapes, images, targets, codes;
+  std::vector<std::string> data, labels, shapes, images, targets, codes, weights;
   for (const config::Column& column : c.columns) {
+    if (IsWeight(column, net)) {
+      for (const std::string& name : column.columns)
+        weights.push_back(format("{}={}", kExampleWeight, name));
+      continue;
+    }
     const bool input =
         std::any_of(net.inputs.begin(), net.inputs.end(),
                     [&](const config::NetInput& i) { return i.name == column.input; });
@@ -38,6 +44,7 @@ void AddColumns(const config::SourceConfig& c, const config::Net& net, bool labe
     if (!input && label_images) targets.push_back(column.input);
     if (auto shape = FieldShape(column, input ? net.inputs : net.labels)) shapes.push_back(*shape);
   }
+  labels.insert(labels.end(), weights.begin(), weights.end());
   for (const auto& [input, of] : FindCodeColumns(net)) {
     const auto columns = std::ranges::find(c.columns, input, &config::Column::input);
     if (!of.any() || columns == c.columns.end() || columns->columns.size() != of.rows.size())
@@ -79,6 +86,13 @@ bool IsTable(const config::SourceConfig& c) {
   return kind && kind->is_table;
 }
 
+bool IsWeight(const config::Column& column, const config::Net& net) {
+  const auto has = [&column](const std::vector<config::NetInput>& inputs) {
+    return std::ranges::find(inputs, column.input, &config::NetInput::name) != inputs.end();
+  };
+  return column.input == config::kWeightColumn && !has(net.inputs) && !has(net.labels);
+}
+
 bool HasOwnMasks(const config::SourceConfig& c, const std::string& label) {
   const io::SourceKind* const kind = io::Sources().Find(c.source);
   return label == "mask" && c.targets.empty() && kind && kind->make_masks;
@@ -89,6 +103,8 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
   const io::SourceKind& kind = *io::Sources().Find(c.source);
   Kwargs kwargs = Given(c);
   if (kind.is_table) AddColumns(c, net, label == "image", &kwargs);
+  if (!kind.is_table && !c.columns.empty())
+    kwargs.emplace_back("weight_column", c.columns[0].columns[0]);  // relations.cc has checked it
   const bool own_classes = label == "given" || HasOwnMasks(c, label);
   if (!classes.empty() && own_classes && kind.NamesClasses(kwargs))
     kwargs.emplace_back("classes", params::Print(classes));
@@ -114,7 +130,8 @@ std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::V
     const bool input =
         inputs.is_map() ? inputs.Find(column.input) != nullptr : column.input == "data";
     for (const std::string& name : column.columns) {
-      if (!input) labels.push_back(format("{}={}", column.input, name));
+      if (!input && column.input != config::kWeightColumn)
+        labels.push_back(format("{}={}", column.input, name));
     }
   }
   if (labels.empty()) return std::nullopt;

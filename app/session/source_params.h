@@ -13,6 +13,9 @@ namespace mxtrain::session {
 
 // Whether its examples are rows of a table; false without a source.
 bool IsTable(const config::SourceConfig& c);
+// Whether a column is the weight of an example: it has that name, and the net has no input and no
+// label of it.
+bool IsWeight(const config::Column& column, const config::Net& net);
 // Whether the data say the class of each pixel themselves, without files of masks. `label`: what
 // labels are, as SourceConfig::label.
 bool HasOwnMasks(const config::SourceConfig& c, const std::string& label);

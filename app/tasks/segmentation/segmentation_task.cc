@@ -12,6 +12,7 @@
 #include "app/tasks/side_by_side.h"
 #include "app/tasks/task_list.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/source.h"
 
 namespace mxtrain::tasks {
@@ -58,8 +59,9 @@ std::vector<std::string> SegmentationTask::OddLabels(const io::Source& data, boo
   constexpr int64_t kLooks = 500;
   const std::vector<io::FieldSpec>& fields = data.label_fields();
   // One label may have another name than the net's.
-  const auto field = std::ranges::find_if(fields, [this, &fields](const io::FieldSpec& spec) {
-    return (fields.size() == 1 || spec.name == head().label) && spec.kind == io::FieldKind::kMask;
+  const auto field = std::ranges::find_if(fields, [this, &data](const io::FieldSpec& spec) {
+    return (io::HasOneLabel(data) || spec.name == head().label) &&
+           spec.kind == io::FieldKind::kMask;
   });
   if (field == fields.end() || !head().has_shape()) return {};
   const auto position = static_cast<size_t>(field - fields.begin());

@@ -10,6 +10,7 @@
 #include "app/tasks/text_lines/line_report.h"
 #include "app/tasks/text_lines/said_text.h"
 #include "mxtrain/base/format.h"
+#include "mxtrain/io/example_weight.h"
 
 namespace mxtrain::tasks {
 namespace {
@@ -44,8 +45,8 @@ class TextLinesTask final : public Task {
 // CTCLoss needs a step for each letter, and one between two equal ones.
 std::vector<std::string> TextLinesTask::OddLabels(const io::Source& data, bool training) const {
   const std::vector<io::FieldSpec>& fields = data.label_fields();
-  const auto field = std::ranges::find_if(fields, [this, &fields](const io::FieldSpec& spec) {
-    return (fields.size() == 1 || spec.name == head().label) &&
+  const auto field = std::ranges::find_if(fields, [this, &data](const io::FieldSpec& spec) {
+    return (io::HasOneLabel(data) || spec.name == head().label) &&
            spec.kind == io::FieldKind::kValues && spec.shape.ndim() == 1;
   });
   if (field == fields.end() || !head().has_shape()) return {};
