@@ -57,9 +57,10 @@ cmake --install "$build" --prefix "$work/all" --strip >/dev/null
 libdir=$(dirname "$(find "$work/all" -name libmxtrain.so | head -1)")
 tree=$work/$name
 lib=$tree/${libdir#"$work/all/"}
-programs=("$tree/bin/mxtrain")
-mkdir -p "$tree/bin" "$lib" "$tree/share" "$tree/licenses"
+programs=("$tree/libexec/mxtrain/mxtrain")
+mkdir -p "$tree/bin" "$tree/libexec/mxtrain" "$lib" "$tree/share" "$tree/licenses"
 cp "$work/all/bin/mxtrain" "$tree/bin/"
+cp "$work/all/libexec/mxtrain/mxtrain" "$tree/libexec/mxtrain/"
 cp -a "$libdir"/libmxtrain*.so.* "$lib/"
 # Those that speak to MPI, which stays the machine's own: without it they are never opened.
 for mpi in openmpi mpich; do
@@ -105,14 +106,17 @@ if [[ $check -eq 1 ]]; then
   root=$work/root
   mkdir -p "$root/opt" "$root/tmp" "$root/dev"
   tar -C "$root/opt" -xzf "$tarball"
-  find "$root/opt" -type f \( -name '*.so*' -o -path '*/bin/mxtrain' \) -exec ldd {} + | grep -oE '/[^ ]+' | sort -u | while read -r path; do
+  find "$root/opt" -type f \( -name '*.so*' -o -path '*/bin/mxtrain' -o -path '*/libexec/mxtrain/mxtrain' \) -exec ldd {} + | grep -oE '/[^ ]+' | sort -u | while read -r path; do
     if is_glibc "$(basename "$path")"; then mkdir -p "$root$(dirname "$path")" && cp -L "$path" "$root$path"; fi
   done
-  # inside PROGRAM ARGUMENT...: the loader finds the program's folder from /proc, or, if that is not mounted, as here, from this variable.
+  # inside PROGRAM ARGUMENT...: without /proc, in a folder that was moved. The loader finds the folder of a program that is not started by
+  # bin/mxtrain from this variable.
+  mv "$root/opt/$name" "$root/opt/moved"
   inside() {
-    local program=/opt/$name/$1
+    local program=/opt/moved/$1 origin=()
+    [[ $1 == bin/mxtrain ]] || origin=(LD_ORIGIN_PATH="${program%/*}")
     shift
-    env -i PATH="$PATH" HOME=/tmp LD_ORIGIN_PATH="${program%/*}" chroot "$root" "$program" "$@"
+    env -i PATH="$PATH" HOME=/tmp "${origin[@]}" chroot "$root" "$program" "$@"
   }
   # refuses CODE TEXT PROGRAM ARGUMENT...: exits with this code and prints this text.
   refuses() {
@@ -122,7 +126,7 @@ if [[ $check -eq 1 ]]; then
     cat "$work/said"
     if [[ $code -ne $wanted ]] || ! grep -qF -- "$text" "$work/said"; then fail "$*: exit code $code; $wanted and '$text' were expected"; fi
   }
-  config=/opt/$name/share/mxtrain/configs/quickstart.yaml
+  config=/opt/moved/share/mxtrain/configs/quickstart.yaml
   data=(data.train.path=/data/quickstart/train data.val.path=/data/quickstart/val)
   inside bin/mxtrain --version
   inside bin/mxtrain nets squeezenet1_1

@@ -26,9 +26,11 @@ fs::path ConfigsFolder() {
     const auto* started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
     program = started ? fs::canonical(started, error) : fs::path();
   }
-  // From the folder of programs to that of configurations, as they are installed.
-  return program.empty() ? fs::path()
-                         : (program.parent_path() / MXTRAIN_PROGRAMS_TO_CONFIGS).lexically_normal();
+  if (program.empty()) return {};
+  // From the folder of the program to that of configurations, in a build and as installed.
+  const fs::path folder = program.parent_path(), built = folder / MXTRAIN_PROGRAMS_TO_CONFIGS;
+  return (fs::exists(built, error) ? built : folder / MXTRAIN_INSTALLED_TO_CONFIGS)
+      .lexically_normal();
 }
 
 // `name`: of those, or decoders.
