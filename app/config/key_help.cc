@@ -41,6 +41,26 @@ std::string TextOfKind(const NamedKind& kind, const std::string& indentation,
   return text;
 }
 
+// What a key is for, if not for all values of its selector: "source: csv, list"; of most of them
+// those that it is not for.
+std::string OfValues(const KeyInfo& key, const std::vector<Key>& beside) {
+  if (key.only_for.empty()) return "";
+  if (key.only_for == std::vector<std::string>{""}) return format("without a {}", key.selector);
+  const auto selector = std::ranges::find(
+      beside, key.selector, [](const Key& other) -> const std::string& { return other.info.name; });
+  std::vector<std::string> others;
+  if (selector != beside.end()) {
+    std::ranges::copy_if(selector->info.choices, std::back_inserter(others),
+                         [&key](const std::string& choice) {
+                           return std::ranges::count(key.only_for, choice) == 0;
+                         });
+    if (others.empty()) return "";
+  }
+  const bool most = !others.empty() && others.size() < key.only_for.size();
+  return format("{}{}: {}", most ? "all but " : "", key.selector,
+                join(most ? others : key.only_for, ", "));
+}
+
 // The lines of parameters that all of several kinds have but one, by the name of that; "": none.
 std::map<std::string, std::vector<std::string>> SharedParams(const std::vector<NamedKind>& kinds) {
   std::map<std::string, std::vector<std::string>> shared;
@@ -70,6 +90,27 @@ std::string TextOfChoice(const Key& key, size_t choice, const std::vector<Key>& 
   return text;
 }
 
+// The keys of a section: those that are always there, then those of some values of another key, as
+// of kinds of data, together by these values.
+std::string TextOfSection(const std::string& path, const std::vector<Key>& keys) {
+  std::string always;
+  std::vector<std::pair<std::string, std::string>> grouped;  // by what they are for, in order
+  for (const Key& key : keys) {
+    const std::string inner = path + "." + key.info.name;
+    std::string text = key.is_section()
+                           ? format("  {}: {}; `mxtrain help {}`\n", inner, key.info.help, inner)
+                           : format("  {} {}\n", inner, key.Describe());
+    if (!key.kinds.empty()) text += format("      `mxtrain help {}` lists them\n", inner);
+    const std::string of = OfValues(key.info, keys);
+    const auto group = std::ranges::find(grouped, of, &std::pair<std::string, std::string>::first);
+    (of.empty()               ? always
+     : group == grouped.end() ? grouped.emplace_back(of, "").second
+                              : group->second) += text;
+  }
+  for (const auto& [of, text] : grouped) always += format("\n{}:\n{}", of, text);
+  return always;
+}
+
 // A key on one line, followed by its choices; sections with their keys.
 std::string TextOfKey(const std::string& path, const Key& key) {
   std::string text = key.is_section() ? format("{}: {}\n", path, key.info.help)
@@ -84,14 +125,7 @@ std::string TextOfKey(const std::string& path, const Key& key) {
   }
   for (size_t i = 0; i < key.info.choice_help.size(); ++i)
     text += format("  {}: {}\n", key.info.choices[i], key.info.choice_help[i]);
-  for (const Key& below : key.keys) {
-    const std::string inner = path + "." + below.info.name;
-    text += below.is_section()
-                ? format("  {}: {}; `mxtrain help {}`\n", inner, below.info.help, inner)
-                : format("  {} {}\n", inner, below.Describe());
-    if (!below.kinds.empty()) text += format("      `mxtrain help {}` lists them\n", inner);
-  }
-  return text;
+  return text + TextOfSection(path, key.keys);
 }
 
 bool MayName(const std::string& topic, const std::string& path) {
