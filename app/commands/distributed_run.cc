@@ -62,8 +62,9 @@ void DistributedRun::Join(const config::KVStoreConfig& kvstore) {
   if (!launch_ || kvstore.type.empty()) return;  // empty: invalid, which is reported with the rest
   if (!wanted) {
     Throw(ErrorKind::kUsage,
-          "{} started {} processes, but kvstore '{}' is for one: they would all train the same "
-          "net; give --kvstore dist_sync, or with GPUs dist_device_sync (train.kvstore.type), or "
+          "{} started {} processes, but kvstore '{}' is for one, whose workers sum their gradients "
+          "there: they would all train the same net; give --kvstore dist_sync, or with GPUs "
+          "dist_device_sync (train.kvstore.type), or "
           "start one process",
           launch_->launcher, launch_->size, kvstore.type);
   }

@@ -6,7 +6,8 @@ namespace mxtrain::commands {
 void KVStoreFlag::Declare(Arguments& arguments) {
   arguments
       .Option("--kvstore", &type_,
-              "short for train.kvstore.type=TYPE; dist_sync, dist_async, and on GPUs "
+              "how workers sum their gradients; short for train.kvstore.type=TYPE; dist_sync, "
+              "dist_async, and on GPUs "
               "dist_device_sync: the processes of mpirun or srun train together")
       .Takes("TYPE");
 }

@@ -44,21 +44,25 @@ std::string TextOfKind(const NamedKind& kind, const std::string& indentation,
 // What a key is for, if not for all values of its selector: "source: csv, list"; of most of them
 // those that it is not for.
 std::string OfValues(const KeyInfo& key, const std::vector<Key>& beside) {
-  if (key.only_for.empty()) return "";
-  if (key.only_for == std::vector<std::string>{""}) return format("without a {}", key.selector);
+  std::vector<std::string> used_for = key.only_for;
+  std::erase_if(used_for, [&key](const std::string& value) {
+    return std::ranges::count(key.idle_for, value) > 0;
+  });
+  if (used_for.empty()) return "";
+  if (used_for == std::vector<std::string>{""}) return format("without a {}", key.selector);
   const auto selector = std::ranges::find(
       beside, key.selector, [](const Key& other) -> const std::string& { return other.info.name; });
   std::vector<std::string> others;
   if (selector != beside.end()) {
     std::ranges::copy_if(selector->info.choices, std::back_inserter(others),
-                         [&key](const std::string& choice) {
-                           return std::ranges::count(key.only_for, choice) == 0;
+                         [&used_for](const std::string& choice) {
+                           return std::ranges::count(used_for, choice) == 0;
                          });
     if (others.empty()) return "";
   }
-  const bool most = !others.empty() && others.size() < key.only_for.size();
+  const bool most = !others.empty() && others.size() < used_for.size();
   return format("{}{}: {}", most ? "all but " : "", key.selector,
-                join(most ? others : key.only_for, ", "));
+                join(most ? others : used_for, ", "));
 }
 
 // The lines of parameters that all of several kinds have but one, by the name of that; "": none.
@@ -84,6 +88,7 @@ std::string TextOfChoice(const Key& key, size_t choice, const std::vector<Key>& 
   std::string text = format("{}: {}\n", name, key.info.choice_help[choice]);
   for (const Key& other : beside) {
     const std::vector<std::string>& of = other.info.only_for;
+    if (std::ranges::count(other.info.idle_for, name) > 0) continue;
     if (other.info.selector == key.info.name && std::find(of.begin(), of.end(), name) != of.end())
       text += format("{}{} {}\n", kParamIndent, other.info.name, other.Describe(name));
   }

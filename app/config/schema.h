@@ -33,6 +33,7 @@ struct KeyInfo {
   std::vector<std::string> also;         // names in other tools
   std::string selector;  // the sibling key that decides whether this one is allowed, "name"
   std::vector<std::string> only_for;      // for these values of the selector; empty: always
+  std::vector<std::string> idle_for;      // values with which it may stand and does nothing
   std::vector<std::string> optional_for;  // of a required key: values with which it is not
   // The help for one of these values, where it differs; else empty.
   std::vector<std::pair<std::string, std::string>> help_for;
@@ -264,6 +265,10 @@ class Section {
     }
     Row& Required() {
       key_->info.required = true;
+      return *this;
+    }
+    Row& IdleFor(std::vector<std::string> values) {
+      key_->info.idle_for = std::move(values);
       return *this;
     }
     // The help for these values of the selector.

@@ -90,12 +90,15 @@ Section<SourceConfig> SourceSection(bool validation) {
   using C = SourceConfig;
   std::vector<std::string> sources, help, tables;
   std::vector<std::string> others;   // than tables
+  std::vector<std::string> texts;    // sources of them
   std::vector<std::string> weighed;  // those of them whose examples may have weights
   for (const io::SourceKind* kind : SourcesOfConfigurations()) {
     sources.push_back(kind->name);
     help.push_back(kind->help);
     (kind->is_table ? tables : others).push_back(kind->name);
     if (kind->Parameter("weight_column")) weighed.push_back(kind->name);
+    // Of texts, which have no images; text_lines are images of them.
+    if (kind->Parameter("tokenizer_file")) texts.push_back(kind->name);
   }
   std::vector<std::string> with_transforms = sources;
   if (validation) with_transforms.emplace_back();
@@ -110,6 +113,7 @@ Section<SourceConfig> SourceSection(bool validation) {
                {"the labels of the data", "an image of the same size, its pixels from 0 to 1",
                 "a class for each pixel of the image"})
       .OnlyFor("source", sources)
+      .IdleFor(texts)
       .Help(validation
                 ? "what the net is to answer; by default as in data.train"
                 : "what the net is to answer; image: the example's own image, as an "
@@ -119,6 +123,7 @@ Section<SourceConfig> SourceSection(bool validation) {
   s.Add("targets", &C::targets)
       .QuietDefault("")
       .OnlyFor("source", others)
+      .IdleFor(texts)
       .IsPath()
       .Help(
           "with label: image or mask, folder of those images, each with the path of its example's "
@@ -129,6 +134,7 @@ Section<SourceConfig> SourceSection(bool validation) {
     KeyInfo& key = s.AddParam(field, &C::params, &io::TargetsParam::Check, /*quiet=*/true);
     key.selector = "source";
     key.only_for = others;
+    key.idle_for = texts;
   }
   if (validation) {
     s.Add("split", &C::holdout)
@@ -195,6 +201,7 @@ Section<SourceConfig> SourceSection(bool validation) {
       .Default({})
       .Kinds(TransformKinds())
       .OnlyFor("source", with_transforms)
+      .IdleFor(texts)
       .Help(validation ? "image transforms, in order; for held-out data the default is the "
                          "training set's resizing and cropping without "
                          "its random transforms"

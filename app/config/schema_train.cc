@@ -520,7 +520,11 @@ Section<KVStoreConfig> KVStoreSection() {
 void AddGradients(Section<TrainConfig>& s) {
   using C = TrainConfig;
   s.Below("clip", &C::clip, ClipSection(), "gradient clipping; one of the two", false);
-  s.Below("kvstore", &C::kvstore, KVStoreSection(), "gradient aggregation", false, "type");
+  s.Below(
+      "kvstore", &C::kvstore, KVStoreSection(),
+      "how workers and processes sum their gradients and update the weights (a store of arrays by "
+      "keys)",
+      false, "type");
 }
 
 }  // namespace

@@ -52,6 +52,123 @@ expect 0 eval table --json
 says "examples have weights, from 0 to 3, mean 1.5; 10 of 40 are 0: loss and metrics are weighted; tables and figures count every example once"
 prints '"weights":{"mean":1.5,"zeros":10}'
 metrics stdout >weighted
-tail -1 table/metrics.csv | cut -d, -f1 >epoch
-expect 0 eval table repeated.csv --json
-holds "a repeated row does not count as one with a weight, in eval" false || true
+tail -1 table/metrics.csv | tr ',' '\n' >last_epoch
+for name in loss kind_loss size_loss accuracy cross_entropy f1 auc rmse r2; do
+  holds "eval does not measure $name" grep -q "\"$name\":" weighted
+done
+expect 0 eval table --json --metric accuracy
+value=$(sed -n 's/.*"accuracy":\([^,}]*\).*/\1/p' weighted)
+prints "\"accuracy\":$value"
+# A table without the column, whose rows stand in it as often as their weights say.
+cut -d, -f1-3,5 repeated.csv >copies.csv
+expect 0 eval table copies.csv --json
+metrics stdout >copies
+holds "a row of weight 3 does not count as three rows" near weighted copies
+holds "copies have weights" test -z "$(grep 'have weights' stderr)"
+cut -d, -f1-3,5 weighted.csv >once.csv
+expect 0 eval table once.csv --json
+metrics stdout >once
+holds "weights change nothing" test -z "$(near weighted once && echo same)"
+# The model reads and says what it would without them.
+cut -d, -f1,2 weighted.csv >inputs.csv
+expect 0 infer table inputs.csv --format csv
+expect 0 export table exported.onnx
+expect 0 eval exported.onnx once.csv --json
+
+# Weights of 1 are none, to the bit; other weights are not.
+awk -F, -v OFS=, 'NR > 1 { $4 = 1 } { print }' weighted.csv >ones.csv
+expect 0 train table.yaml data.train.path=ones.csv data.val.path=ones.csv --out ones -q
+sed 's/weight: w, //; s/, weight: w//' table.yaml >plain.yaml
+expect 0 train plain.yaml data.train.path=ones.csv data.val.path=ones.csv --out plain -q
+holds "weights of 1 train otherwise than none" "$helper" compare ones/checkpoints/last plain/checkpoints/last
+holds "weights are not learnt from" test -z "$("$helper" compare table/checkpoints/last plain/checkpoints/last 2>&1 && echo same)"
+# Stopped and resumed, with classes weighed, too.
+expect 0 train table.yaml train.epochs=2 --out parts -q
+expect 0 train table.yaml --resume --extend --out parts -q
+holds "a resumed run on weights ends elsewhere" "$helper" compare table/checkpoints/last parts/checkpoints/last
+
+# --- what is no weight, with its place
+wrong() { # LINE MESSAGE [CODE]
+  sed "4s/.*/$1/" weighted.csv >wrong.csv
+  for command in check train; do
+    expect "${3:-4}" $command table.yaml data.train.path=wrong.csv
+    says "$2"
+  done
+}
+wrong "1,2,cat,-1,3" "wrong.csv:4: column 'w': the weight -1 is not a finite number from 0: an example of weight 3 counts as three of them"
+wrong "1,2,cat,,3" "wrong.csv:4: column 'w': the example has no weight; missing: drop skips such rows"
+wrong "1,2,cat,heavy,3" "wrong.csv:4: column 'w': 'heavy' is not a number"
+sed '4s/.*/1,2,cat,,3/' weighted.csv >wrong.csv
+expect 0 check table.yaml data.train.path=wrong.csv data.train.missing=drop data.val.path=weighted.csv
+awk -F, -v OFS=, 'NR > 1 { $4 = 0 } { print }' weighted.csv >zeros.csv
+expect 4 train table.yaml data.train.path=zeros.csv
+says "zeros.csv: every example has the weight 0: there is nothing to learn"
+awk -F, -v OFS=, 'NR > 1 { $4 = 10 * $4 } { print }' weighted.csv >heavy.csv
+expect 9 check table.yaml --strict data.train.path=heavy.csv
+says "data.train: weights of the examples are 15 on average, and so are steps larger than without them: divide the column by 15"
+expect 3 train table.yaml 'data.train.columns={data: [x, z], weight: [w, z], kind_label: kind, size_label: size}'
+says "the weight of an example is one column of numbers"
+# A loss that has no examples: the sum of a batch.
+cat >sum.yaml <<'END'
+include: table.yaml
+net:
+  layers:
+    - FullyConnected: {name: hidden, num_hidden: 8}
+    - sum: {name: total}
+    - MakeLoss: {name: energy}
+END
+expect 3 train sum.yaml 'train.metrics=[]' 'data.train.columns={data: [x, z], weight: w}' data.val.columns='{data: [x, z], weight: w}' data.train.normalize=none
+says "the loss 'energy' (MakeLoss) cannot be weighed: its argument 'data' has no axis of examples"
+# A net that reads an input of this name has no weights.
+sed 's/inputs: {data: \[2\]}/inputs: {data: [2], weight: [1]}/; s/- FullyConnected: {name: hidden, num_hidden: 8}/- Concat: {name: both, inputs: [data, weight]}\n&/' table.yaml >input.yaml
+expect 0 check input.yaml
+holds "an input named weight was taken for one" test -z "$(grep 'weights of the examples' stderr)"
+
+# --- a list of images
+expect 0 synth images --count 24 --classes 2 --size 8 -q
+list() { find images/train -type f | sort | awk -F/ -v OFS='\t' '{ w = NR % 3; print $0, $(NF - 1), w }'; }
+list >list.txt
+cat >photos.yaml <<'END'
+net:
+  input: [3, 8, 8]
+  layers:
+    - Flatten
+    - FullyConnected: {num_hidden: "${classes}"}
+    - SoftmaxOutput: {name: softmax}
+data:
+  batch_size: 4
+  train: {source: list, path: list.txt, columns: {weight: 2}, transforms: [{resize: [8, 8]}], shuffle: true}
+  val: {source: list, path: list.txt, columns: {weight: 2}}
+train: {epochs: 2, optimizer: {name: sgd, lr: 0.1}, metrics: [accuracy]}
+END
+expect 0 check photos.yaml
+says "weights of the examples to train on: from 0 to 2"
+expect 0 train photos.yaml --out photos
+expect 0 eval photos --json
+metrics stdout >weighted
+expect 0 eval photos list.txt --json
+metrics stdout >given
+holds "the list of the run has other metrics where it is given" near weighted given
+awk -F'\t' -v OFS='\t' '{ for (k = 0; k < $3; ++k) print $1, $2 }' list.txt >copies.txt
+expect 0 eval photos copies.txt --json
+metrics stdout >copies
+holds "an image of weight 2 does not count as two of it" near weighted copies
+# Mixed, in classes that are drawn equally often, weighed, and on features that are computed once.
+expect 0 train photos.yaml --out mixed -q train.mixup.alpha=0.4 train.class_weights=auto data.train.balanced=true
+expect 0 train photos.yaml --out held -q data.val='{split: 0.25}'
+expect 0 eval held
+says "examples have weights"
+sed '3s/[0-9]$/-2/' list.txt >wrong.txt
+expect 4 train photos.yaml data.train.path=wrong.txt
+says "wrong.txt:3: the weight -2 is not a finite number from 0"
+sed '3s/\t[0-9]$//' list.txt >wrong.txt
+expect 4 train photos.yaml data.train.path=wrong.txt
+says "wrong.txt:3: 2 columns, but the weight is column 2, counted from 0, which is the path"
+expect 3 train photos.yaml 'data.train.columns={label: 1}'
+says "'label' is no column of a list, whose lines are paths, labels and perhaps a weight"
+expect 3 train photos.yaml 'data.train.columns={weight: w}'
+says "the weight of an example is one column of a list, by its number"
+# Data that has no columns.
+expect 3 train photos.yaml 'data.train={source: image_folder, path: images/train, columns: {weight: 2}}'
+says "data.train 'image_folder' has no key 'columns'"
+finish

@@ -161,15 +161,14 @@ class FontSet::Impl {
  public:
   explicit Impl(std::optional<std::vector<std::string>> files) : files_(std::move(files)) {}
 
-  Glyph Find(char32_t character) {
+  Glyph Find(char32_t character, bool drawn) {
     if (const int index = embedded_.Find(character)) return {&embedded_, index};
     const MutexLock lock(mutex_);
-    if (const auto known = known_.find(character); known != known_.end()) return known->second;
-    const Glyph glyph = Search(character);
-    known_.emplace(character, glyph);
+    auto known = known_.find(character);
+    if (known == known_.end()) known = known_.emplace(character, Search(character)).first;
     constexpr size_t kMost = 64;
-    if (glyph.index == 0 && missing_.size() < kMost) missing_.insert(character);
-    return glyph;
+    if (drawn && known->second.index == 0 && missing_.size() < kMost) missing_.insert(character);
+    return known->second;
   }
 
   std::u32string missing() const {
@@ -209,8 +208,8 @@ FontSet::FontSet(std::vector<std::string> files)
     : impl_(std::make_unique<Impl>(std::move(files))) {}
 FontSet::~FontSet() = default;
 
-Glyph FontSet::Find(char32_t character) {
-  return impl_->Find(character);
+Glyph FontSet::Find(char32_t character, bool drawn) {
+  return impl_->Find(character, drawn);
 }
 std::u32string FontSet::missing() const {
   return impl_->missing();
@@ -225,8 +224,8 @@ FontSet& Machine() {
 
 }  // namespace
 
-Glyph GlyphOf(char32_t character) {
-  return Machine().Find(character);
+Glyph GlyphOf(char32_t character, bool drawn) {
+  return Machine().Find(character, drawn);
 }
 
 double AdvanceOf(const Glyph& glyph) {

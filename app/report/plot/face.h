@@ -18,8 +18,9 @@ struct Glyph {
   const Face* face;  // lives as long as the program
   int index;         // 0: no font has it; it is drawn as an empty box
 };
-// Of this machine's fonts.
-Glyph GlyphOf(char32_t character);
+// Of this machine's fonts. `drawn`: into an image, so that a character that is missing is missed;
+// who only measures a text may leave its drawing to a browser.
+Glyph GlyphOf(char32_t character, bool drawn);
 
 double AdvanceOf(const Glyph& glyph);
 // Added to the advance between two glyphs; 0 between those of different fonts.
@@ -37,9 +38,9 @@ class FontSet {
   FontSet(const FontSet&) = delete;
   FontSet& operator=(const FontSet&) = delete;
 
-  // The glyph's font lives as long as this.
-  Glyph Find(char32_t character);
-  // Characters that were looked for and that no font has, by their numbers; the first few dozen.
+  // The glyph's font lives as long as this. `drawn`: as of GlyphOf.
+  Glyph Find(char32_t character, bool drawn);
+  // Characters that were to be drawn and that no font has, by their numbers; the first few dozen.
   std::u32string missing() const;
 
  private:

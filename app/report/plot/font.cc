@@ -14,11 +14,11 @@ constexpr char32_t kEllipsis = 0x2026;
 // Calls `on_glyph(glyph, x)` for each character, x in units of the font size; returns the end of
 // the line.
 template <typename OnGlyph>
-double Walk(std::string_view text, OnGlyph on_glyph) {
+double Walk(std::string_view text, bool drawn, OnGlyph on_glyph) {
   double x = 0;
   std::optional<Glyph> before;
   for (const char32_t character : VisualText(text)) {
-    const Glyph glyph = GlyphOf(character);
+    const Glyph glyph = GlyphOf(character, drawn);
     if (before) x += KerningOf(*before, glyph);
     on_glyph(glyph, x);
     x += AdvanceOf(glyph);
@@ -30,12 +30,12 @@ double Walk(std::string_view text, OnGlyph on_glyph) {
 }  // namespace
 
 double TextWidth(std::string_view text, double size) {
-  return Walk(text, [](const Glyph&, double) {}) * size;
+  return Walk(text, /*drawn=*/false, [](const Glyph&, double) {}) * size;
 }
 
 std::vector<std::vector<Point>> TextOutline(std::string_view text, double size) {
   std::vector<std::vector<Point>> contours;
-  Walk(text, [&](const Glyph& glyph, double x) {
+  Walk(text, /*drawn=*/true, [&](const Glyph& glyph, double x) {
     for (std::vector<Point>& contour : OutlineOf(glyph)) {
       for (Point& p : contour) p = {size * (x + p.x), size * p.y};
       contours.push_back(std::move(contour));

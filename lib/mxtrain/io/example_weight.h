@@ -35,7 +35,7 @@ void CheckWeights(std::span<const float> weights, const std::string& what,
                   const std::function<std::string(size_t)>& place);
 
 // The weights of the examples of a source.
-struct WeightSummary {
+struct MXTRAIN_API WeightSummary {
   int64_t examples = 0, zeros = 0;
   double least = 0, mean = 0, most = 0;
   std::string ToText() const;  // "from 0 to 3, mean 1.2; 5 of 100 are 0"

@@ -69,7 +69,7 @@ TEST_CASE("a character that the embedded font lacks is drawn by the first font t
   dir.Write("empty.ttf", "");
   FontSet fonts({dir.path("nowhere.ttf"), dir.path("text.ttf"), dir.path("empty.ttf"),
                  dir.path("broken.ttf"), dir.path("square.ttf")});
-  const Glyph letter = fonts.Find('a'), square = fonts.Find(kPrivate);
+  const Glyph letter = fonts.Find('a', true), square = fonts.Find(kPrivate, true);
   CHECK(letter.index != 0);
   REQUIRE(square.index == 1);
   CHECK(square.face != letter.face);
@@ -82,8 +82,10 @@ TEST_CASE("a character that the embedded font lacks is drawn by the first font t
     CHECK((p.y == doctest::Approx(-0.1) || p.y == doctest::Approx(-0.9)));
   }
   CHECK(fonts.missing().empty());
-  CHECK(fonts.Find(kOther).index == 0);
-  CHECK(fonts.Find(kOther).face == letter.face);
+  CHECK(fonts.Find(kOther, false).index == 0);
+  CHECK(fonts.Find(kOther, false).face == letter.face);
+  CHECK(fonts.missing().empty());  // it was only measured
+  CHECK(fonts.Find(kOther, true).index == 0);
   CHECK(fonts.missing() == std::u32string{kOther});
 }
 
