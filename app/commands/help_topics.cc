@@ -142,7 +142,8 @@ Columns are separated by tabs; in lines without tabs by commas, else by spaces. 
 or commas, a path with commas tabs. Empty lines and lines starting with '#' are skipped. Paths are relative to
 the list, or to data.train.root. A label is a class: its number from 0, or its name; the classes are then the
 names found, sorted. Several numeric columns are regression targets. With label_delim: ';' the label cat;dog names any
-number of classes. MXNet's lists (number, labels, path) are accepted. `eval` and `infer` take lists too;
+number of classes. columns: {weight: 2} says that column 2, counted from 0, the path, is the weight of the image, a
+number from 0: one of weight 3 counts as three of it. MXNet's lists (number, labels, path) are accepted. `eval` and `infer` take lists too;
 `infer` reads the paths, and needs no labels.
 )"},
       {{"csv", "table", "tables"},
@@ -176,6 +177,9 @@ of Excel must be saved as CSV.
     missing: mean     empty cells (in numeric columns also nan, NA, n/a, null)
                       take the mean of their column, rows without a label are
                       skipped; drop: skip such rows; error: the default
+
+`columns: {weight: w}` names a column of numbers from 0: a row of weight 3 counts as three of it, in the loss and
+in metrics, one of weight 0 as none. A net with an input or a label named weight reads the column itself.
 
 A column of words is an input where an Embedding or one_hot reads it: its categories, sorted, have the codes
 1, 2, ..., and a word that the training data lacks, or an empty cell, has 0, so that input_dim is their count and one.

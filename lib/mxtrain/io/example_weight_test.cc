@@ -30,8 +30,8 @@ std::shared_ptr<const Source> Opened(const TempDir& dir, const std::string& kind
   return MakeSource(kind, more);
 }
 
-std::string WhyNot(const TempDir& dir, const std::string& kind, const std::string& text,
-                   Kwargs more) {
+std::string WhyNotOpened(const TempDir& dir, const std::string& kind, const std::string& text,
+                         Kwargs more) {
   dir.Write("examples", text);
   more.emplace_back("path", dir.path("examples"));
   return WhyNoSource(kind, more);
@@ -49,7 +49,7 @@ std::vector<float> WeightsOf(const Source& source) {
   return weights;
 }
 
-void WriteImages(const TempDir& dir, int count) {
+void WriteSmallImages(const TempDir& dir, int count) {
   Image image;
   image.Resize(4, 4, 1);
   for (int n = 0; n < count; ++n) {
@@ -89,7 +89,7 @@ TEST_CASE("csv: a column is the weight of examples, beside one label") {
     const auto other = Opened(dir, "csv", "a,b,kind\n1,2,cat\n", optional);
     CHECK_FALSE(WeightField(*other));
     CHECK(other->label_fields().size() == 1);
-    CheckHas(WhyNot(dir, "csv", "a,b,kind\n1,2,cat\n", kWeighedTable), "has no column 'w'");
+    CheckHas(WhyNotOpened(dir, "csv", "a,b,kind\n1,2,cat\n", kWeighedTable), "has no column 'w'");
   }
   SUBCASE("half of it is held out with its weights") {
     Kwargs half = kWeighedTable;
@@ -108,7 +108,7 @@ TEST_CASE("csv: weights that are none are refused where they stand") {
   const TempDir dir;
   const auto why = [&](const std::string& cell, Kwargs more = {}) {
     more.insert(more.end(), kWeighedTable.begin(), kWeighedTable.end());
-    return WhyNot(dir, "csv", "a,b,w,kind\n1,2,1,cat\n3,4," + cell + ",dog\n", more);
+    return WhyNotOpened(dir, "csv", "a,b,w,kind\n1,2,1,cat\n3,4," + cell + ",dog\n", more);
   };
   CheckHas(why("-1"), "examples:3: column 'w': the weight -1 is not a finite number from 0");
   CheckHas(why("much"), "examples:3: column 'w': 'much' is not a number");
@@ -116,19 +116,19 @@ TEST_CASE("csv: weights that are none are refused where they stand") {
   CheckHas(why(""), "examples:3: column 'w': the example has no weight; missing: drop skips");
   CHECK(why("", {{"missing", "drop"}}) == "");
   CHECK(why("", {{"missing", "mean"}}) == "");  // its row is dropped as one without a label
-  CheckHas(WhyNot(dir, "csv", "a,b,w,kind\n1,2,0,cat\n", kWeighedTable),
+  CheckHas(WhyNotOpened(dir, "csv", "a,b,w,kind\n1,2,0,cat\n", kWeighedTable),
            "examples: every example has the weight 0");
-  CheckHas(WhyNot(dir, "csv", "a,b,w,kind\n1,2,0,cat\n",
-                  {{"data_fields", "x=a"},
-                   {"label_fields",
-                    "(kind=kind, example_weight=w, "
-                    "example_weight=b)"}}),
+  CheckHas(WhyNotOpened(dir, "csv", "a,b,w,kind\n1,2,0,cat\n",
+                        {{"data_fields", "x=a"},
+                         {"label_fields",
+                          "(kind=kind, example_weight=w, "
+                          "example_weight=b)"}}),
            "the weight of an example is one column of numbers");
 }
 
 TEST_CASE("list: a column of each line is the weight") {
   const TempDir dir;
-  WriteImages(dir, 3);
+  WriteSmallImages(dir, 3);
   const auto source =
       Opened(dir, "list", "0.png cat 3\n1.png dog 0\n2.png cat 0.5\n", {{"weight_column", "2"}});
   CHECK(WeightsOf(*source) == std::vector<float>{3, 0, 0.5f});
@@ -151,7 +151,7 @@ TEST_CASE("list: a column of each line is the weight") {
   CHECK(WeightsOf(*targets) == std::vector<float>{3, 1});
 
   const auto why = [&](const std::string& text) {
-    return WhyNot(dir, "list", text, {{"weight_column", "2"}});
+    return WhyNotOpened(dir, "list", text, {{"weight_column", "2"}});
   };
   CheckHas(why("0.png cat 1\n1.png dog\n"),
            "examples:2: 2 columns, but the weight is column 2, counted from 0, which is the path");
@@ -166,7 +166,7 @@ TEST_CASE("list: a column of each line is the weight") {
 
 TEST_CASE("batches hold the weights after the labels, and mixing weighs the labels by them") {
   const TempDir dir;
-  WriteImages(dir, 4);
+  WriteSmallImages(dir, 4);
   const std::shared_ptr<const Source> source = Opened(
       dir, "list", "0.png a 3\n1.png b 0\n2.png a 0\n3.png b 0.5\n", {{"weight_column", "2"}});
   Runtime runtime(RuntimeOptions(), nullptr);

@@ -49,7 +49,7 @@ class BatchValues {
   std::vector<bool> of_batch_;  // by node
 };
 
-[[noreturn]] void Refuse(const Node& loss, const std::string& argument) {
+[[noreturn]] void RefuseLoss(const Node& loss, const std::string& argument) {
   Throw(ErrorKind::kConfig,
         "examples have weights, and the loss '{}' ({}) cannot be weighed: its argument '{}' has no "
         "axis of examples; end the net with a loss of each example, such as SoftmaxOutput, or "
@@ -77,7 +77,7 @@ Symbol WithExampleWeights(const OperatorRegistry& operators, const Symbol& net,
       if (!node.op->HasGradient(i)) continue;
       const auto at = static_cast<size_t>(i);
       const std::string argument = node.op->ListArguments()[at];
-      if (!values.HasExamples(node.inputs[at], iter.batch_size())) Refuse(node, argument);
+      if (!values.HasExamples(node.inputs[at], iter.batch_size())) RefuseLoss(node, argument);
       const Symbol weighed[] = {in[at], weights};
       in[at] = Symbol::Create(operators, "_scale_gradient", node.name + "_" + argument + "_weighed",
                               {}, weighed, {}, node.attrs, node.where);

@@ -41,35 +41,41 @@ class FormOfBatches final : public DataIter {
   const WeighedBatch& batch_;
 };
 
-const Values1d kWeights = {1, 3, 0, 2};
+const Values1d kTimes = {1, 3, 0, 2};
 
-Symbol Make(const char* op, const std::string& name, const Kwargs& kwargs,
-            const std::vector<Symbol>& inputs) {
+Symbol MakeNode(const char* op, const std::string& name, const Kwargs& kwargs,
+                const std::vector<Symbol>& inputs) {
   return Symbol::Create(TestRegistry(), op, name, kwargs, inputs);
 }
 
-Symbol Layer(const std::string& name, int outputs) {
-  const Symbol hidden = Make(
-      "Activation", name + "_act", {{"act_type", "tanh"}},
-      {Make("FullyConnected", name + "_fc", {{"num_hidden", "5"}}, {Symbol::Variable("data")})});
-  return Make("FullyConnected", name, {{"num_hidden", std::to_string(outputs)}}, {hidden});
+Symbol TheData() {
+  static const Symbol data = Symbol::Variable("data");
+  return data;
+}
+
+Symbol ScoresOf(const std::string& name, int outputs) {
+  const Symbol hidden =
+      MakeNode("Activation", name + "_act", {{"act_type", "tanh"}},
+               {MakeNode("FullyConnected", name + "_fc", {{"num_hidden", "5"}}, {TheData()})});
+  return MakeNode("FullyConnected", name, {{"num_hidden", std::to_string(outputs)}}, {hidden});
 }
 
 // Rows of all arrays, each example as often as its weight says, or once, with its weight.
-WeighedBatch BatchOf(const std::vector<std::pair<std::string, TShape>>& labels, bool repeat) {
+WeighedBatch WeighedBatchOf(const std::vector<std::pair<std::string, TShape>>& labels,
+                            bool repeat) {
   WeighedBatch batch;
   const auto add = [&](const std::string& name, const TShape& example, bool label) {
     const int64_t width = example.Size();
     Values1d values;
     int64_t rows = 0;
     Values1d all;
-    for (const double v : ValuesFor(name, std::ssize(kWeights) * width,
+    for (const double v : ValuesFor(name, std::ssize(kTimes) * width,
                                     name == "class" ? 3
                                     : name == "yes" ? 2
                                                     : 0))
       all.push_back(static_cast<float>(v));
-    for (size_t n = 0; n < kWeights.size(); ++n) {
-      for (int k = 0; k < (repeat ? static_cast<int>(kWeights[n]) : 1); ++k) {
+    for (size_t n = 0; n < kTimes.size(); ++n) {
+      for (int k = 0; k < (repeat ? static_cast<int>(kTimes[n]) : 1); ++k) {
         values.insert(values.end(), all.begin() + static_cast<std::ptrdiff_t>(n) * width,
                       all.begin() + static_cast<std::ptrdiff_t>(n + 1) * width);
         ++rows;
@@ -85,17 +91,17 @@ WeighedBatch BatchOf(const std::vector<std::pair<std::string, TShape>>& labels, 
   for (const auto& [name, shape] : labels) add(name, shape, true);
   if (repeat) return batch;
   batch.labels.push_back({kExampleWeight, TShape{batch.size}});
-  batch.values[kExampleWeight] = kWeights;
+  batch.values[kExampleWeight] = kTimes;
   return batch;
 }
 
-struct Pass {
+struct WeighedPass {
   std::map<std::string, Values1d> gradients;
   NamedValues scores;
 };
 
-Pass Train(Runtime& runtime, const Symbol& net, const WeighedBatch& batch,
-           const std::vector<MetricSpec>& metrics) {
+WeighedPass TrainOnce(Runtime& runtime, const Symbol& net, const WeighedBatch& batch,
+                      const std::vector<MetricSpec>& metrics) {
   const FormOfBatches form(batch);
   const Symbol bound = WithExampleWeights(TestRegistry(), net, form);
   CHECK(bound.ListOutputs() == net.ListOutputs());
@@ -121,7 +127,7 @@ Pass Train(Runtime& runtime, const Symbol& net, const WeighedBatch& batch,
   }
   executor->Forward({});
   executor->Backward({});
-  Pass pass;
+  WeighedPass pass;
   for (const auto& [name, gradient] : executor->grads()) pass.gradients[name] = gradient.ToVector();
   EpochScores scores(net, metrics, batch.labels);
   std::vector<TBlob> outputs;
@@ -144,7 +150,7 @@ struct WeighedNet {
   std::vector<MetricSpec> metrics = {};
 };
 
-const TShape kScalar{std::span<const int64_t>{}};
+const TShape kOneNumber{std::span<const int64_t>{}};
 
 std::vector<WeighedNet> WeighedNets() {
   const auto variable = [](const char* name) { return Symbol::Variable(name); };
@@ -152,57 +158,62 @@ std::vector<WeighedNet> WeighedNets() {
   const std::vector<MetricSpec> of_class = {{"accuracy", {}, "", ""},
                                             {"cross_entropy", {}, "", ""}};
   nets.push_back({"softmax",
-                  Make("SoftmaxOutput", "softmax", {}, {Layer("s", 3), variable("class")}),
-                  {{"class", kScalar}},
+                  MakeNode("SoftmaxOutput", "softmax", {}, {ScoresOf("s", 3), variable("class")}),
+                  {{"class", kOneNumber}},
                   of_class});
   nets.push_back(
       {"softmax with smoothing, class weights and a focal factor",
-       Make("SoftmaxOutput", "softmax",
-            {{"smooth_alpha", "0.1"}, {"class_weights", "(1, 4, 2)"}, {"focal_gamma", "2"}},
-            {Layer("s", 3), variable("class")}),
-       {{"class", kScalar}},
+       MakeNode("SoftmaxOutput", "softmax",
+                {{"smooth_alpha", "0.1"}, {"class_weights", "(1, 4, 2)"}, {"focal_gamma", "2"}},
+                {ScoresOf("s", 3), variable("class")}),
+       {{"class", kOneNumber}},
        of_class});
   nets.push_back({"softmax that ignores a label",
-                  Make("SoftmaxOutput", "softmax", {{"use_ignore", "1"}, {"ignore_label", "1"}},
-                       {Layer("s", 3), variable("class")}),
-                  {{"class", kScalar}},
+                  MakeNode("SoftmaxOutput", "softmax", {{"use_ignore", "1"}, {"ignore_label", "1"}},
+                           {ScoresOf("s", 3), variable("class")}),
+                  {{"class", kOneNumber}},
                   of_class});
   // Five classes at each of two places.
-  nets.push_back({"softmax over places",
-                  Make("SoftmaxOutput", "softmax", {{"multi_output", "1"}},
-                       {Make("Reshape", "places", {{"shape", "(0, 3, 2)"}}, {Layer("s", 6)}),
-                        variable("class")}),
-                  {{"class", TShape{2}}}});
+  nets.push_back(
+      {"softmax over places",
+       MakeNode("SoftmaxOutput", "softmax", {{"multi_output", "1"}},
+                {MakeNode("Reshape", "places", {{"shape", "(0, 3, 2)"}}, {ScoresOf("s", 6)}),
+                 variable("class")}),
+       {{"class", TShape{2}}}});
   // As a language model: rows of all examples one below the other.
-  nets.push_back({"softmax over rows",
-                  Make("SoftmaxOutput", "softmax", {},
-                       {Make("Reshape", "rows", {{"shape", "(-1, 3)"}}, {Layer("s", 6)}),
-                        Make("Reshape", "label_rows", {{"shape", "(-1,)"}}, {variable("class")})}),
-                  {{"class", TShape{2}}}});
+  nets.push_back(
+      {"softmax over rows",
+       MakeNode("SoftmaxOutput", "softmax", {},
+                {MakeNode("Reshape", "rows", {{"shape", "(-1, 3)"}}, {ScoresOf("s", 6)}),
+                 MakeNode("Reshape", "label_rows", {{"shape", "(-1,)"}}, {variable("class")})}),
+       {{"class", TShape{2}}}});
   const std::vector<MetricSpec> of_number = {{"rmse", {}, "linear", ""}, {"r2", {}, "linear", ""}};
-  nets.push_back({"two heads",
-                  Symbol::Group(std::vector{
-                      Make("LinearRegressionOutput", "linear", {{"grad_scale", "0.5"}},
-                           {Layer("a", 2), variable("number")}),
-                      Make("SoftmaxOutput", "softmax", {}, {Layer("b", 3), variable("class")})}),
-                  {{"number", TShape{2}}, {"class", kScalar}},
-                  of_number});
+  nets.push_back(
+      {"two heads",
+       Symbol::Group(std::vector{
+           MakeNode("LinearRegressionOutput", "linear", {{"grad_scale", "0.5"}},
+                    {ScoresOf("a", 2), variable("number")}),
+           MakeNode("SoftmaxOutput", "softmax", {}, {ScoresOf("b", 3), variable("class")})}),
+       {{"number", TShape{2}}, {"class", kOneNumber}},
+       of_number});
   nets.push_back(
       {"logistic",
-       Make("LogisticRegressionOutput", "logistic", {}, {Layer("a", 2), variable("yes")}),
+       MakeNode("LogisticRegressionOutput", "logistic", {}, {ScoresOf("a", 2), variable("yes")}),
        {{"yes", TShape{2}}},
        {{"multilabel_f1", {}, "", ""}, {"auc", {}, "", ""}}});
-  nets.push_back({"absolute",
-                  Make("MAERegressionOutput", "mae", {}, {Layer("a", 1), variable("number")}),
-                  {{"number", TShape{1}}},
-                  {{"mae", {}, "", ""}}});
-  const Symbol error = Make("elemwise_sub", "error", {}, {Layer("a", 2), variable("number")});
+  nets.push_back(
+      {"absolute",
+       MakeNode("MAERegressionOutput", "mae", {}, {ScoresOf("a", 1), variable("number")}),
+       {{"number", TShape{1}}},
+       {{"mae", {}, "", ""}}});
+  const Symbol error =
+      MakeNode("elemwise_sub", "error", {}, {ScoresOf("a", 2), variable("number")});
   nets.push_back({"a loss of its own",
-                  Make("MakeLoss", "loss", {}, {Make("square", "squares", {}, {error})}),
+                  MakeNode("MakeLoss", "loss", {}, {MakeNode("square", "squares", {}, {error})}),
                   {{"number", TShape{2}}}});
   nets.push_back({"a margin",
-                  Make("SVMOutput", "svm", {}, {Layer("s", 3), variable("class")}),
-                  {{"class", kScalar}}});
+                  MakeNode("SVMOutput", "svm", {}, {ScoresOf("s", 3), variable("class")}),
+                  {{"class", kOneNumber}}});
   return nets;
 }
 
@@ -210,8 +221,10 @@ TEST_CASE("gradients, losses and metrics are those of examples repeated as their
   const auto runtime = NewRuntime("naive", 1, 3);
   for (const WeighedNet& net : WeighedNets()) {
     CAPTURE(net.name);
-    const Pass weighed = Train(*runtime, net.net, BatchOf(net.labels, false), net.metrics),
-               repeated = Train(*runtime, net.net, BatchOf(net.labels, true), net.metrics);
+    const WeighedPass weighed = TrainOnce(*runtime, net.net, WeighedBatchOf(net.labels, false),
+                                          net.metrics),
+                      repeated = TrainOnce(*runtime, net.net, WeighedBatchOf(net.labels, true),
+                                           net.metrics);
     REQUIRE(weighed.gradients.size() == repeated.gradients.size());
     double largest = 0;
     for (const auto& [name, gradient] : repeated.gradients) {
@@ -235,14 +248,14 @@ TEST_CASE("gradients, losses and metrics are those of examples repeated as their
 
 TEST_CASE("the gradient of a weighed loss is its difference quotient") {
   const auto runtime = NewRuntime("naive", 1, 3);
-  const Symbol probabilities =
-      Make("softmax", "p", {},
-           {Make("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")})});
-  const Symbol net = Make(
-      "MakeLoss", "loss", {},
-      {Make("square", "square", {},
-            {Make("elemwise_sub", "minus", {}, {probabilities, Symbol::Variable("number")})})});
-  const WeighedBatch batch = BatchOf({{"number", TShape{3}}}, false);
+  const Symbol probabilities = MakeNode(
+      "softmax", "p", {},
+      {MakeNode("FullyConnected", "fc", {{"num_hidden", "3"}}, {Symbol::Variable("data")})});
+  const Symbol net = MakeNode("MakeLoss", "loss", {},
+                              {MakeNode("square", "square", {},
+                                        {MakeNode("elemwise_sub", "minus", {},
+                                                  {probabilities, Symbol::Variable("number")})})});
+  const WeighedBatch batch = WeighedBatchOf({{"number", TShape{3}}}, false);
   const FormOfBatches form(batch);
   const Symbol bound = WithExampleWeights(TestRegistry(), net, form);
   Executor::BindRequest request;
@@ -269,7 +282,7 @@ TEST_CASE("the gradient of a weighed loss is its difference quotient") {
     executor->Forward({});
     const Values1d squares = executor->outputs()[0].ToVector();
     double sum = 0;
-    for (size_t i = 0; i < squares.size(); ++i) sum += double{kWeights[i / 3]} * squares[i];
+    for (size_t i = 0; i < squares.size(); ++i) sum += double{kTimes[i / 3]} * squares[i];
     return sum;
   };
   loss(at);
@@ -283,21 +296,21 @@ TEST_CASE("the gradient of a weighed loss is its difference quotient") {
 }
 
 TEST_CASE("losses that have no axis of examples are refused where examples have weights") {
-  const WeighedBatch batch = BatchOf({{"class", kScalar}}, false);
+  const WeighedBatch batch = WeighedBatchOf({{"class", kOneNumber}}, false);
   const FormOfBatches form(batch);
   const Symbol label = Symbol::Variable("class"), data = Symbol::Variable("data");
-  const Symbol blocks = Make("linear_cross_entropy", "loss", {{"num_hidden", "8"}},
-                             {data, Symbol::Variable("w"), label, Symbol::Variable("b")});
+  const Symbol blocks = MakeNode("linear_cross_entropy", "loss", {{"num_hidden", "8"}},
+                                 {data, Symbol::Variable("w"), label, Symbol::Variable("b")});
   CHECK_THROWS_WITH_AS(
       WithExampleWeights(TestRegistry(), blocks, form),
       doctest::Contains("the loss 'loss' (linear_cross_entropy) cannot be weighed: "
                         "its argument 'weight' has no axis of examples"),
       Error);
-  const Symbol total = Make("MakeLoss", "total", {}, {Make("sum", "sum", {}, {data})});
+  const Symbol total = MakeNode("MakeLoss", "total", {}, {MakeNode("sum", "sum", {}, {data})});
   CHECK_THROWS_WITH_AS(WithExampleWeights(TestRegistry(), total, form),
                        doctest::Contains("the loss 'total' (MakeLoss) cannot be weighed"), Error);
   // Without weights the net stays as it is.
-  const WeighedBatch plain = BatchOf({{"class", kScalar}}, true);
+  const WeighedBatch plain = WeighedBatchOf({{"class", kOneNumber}}, true);
   const FormOfBatches form_of_plain(plain);
   CHECK(WithExampleWeights(TestRegistry(), total, form_of_plain).ToJson() == total.ToJson());
 }
@@ -343,7 +356,7 @@ TEST_CASE("a run on weights: several workers and ranks, accumulation, resuming, 
   CHECK(OutcomeOf(process, part, log).bits == RunWhole(data, spec).bits);
   const Model model = LoadModel(*process.runtime, folder.path("checkpoints/last"));
   CHECK(model.info.labels.size() == 1);
-  CHECK(model.symbol.ToJson().find("weigh") == std::string::npos);
+  CHECK(model.symbol.ToJson().find("_scale_gradient") == std::string::npos);
 }
 
 }  // namespace
