@@ -600,9 +600,8 @@ TEST_CASE("an example with a weight counts as so many of them, in every metric b
   };
   const Host scores = Drawn({count, 3}, 2, 1), truths = classes({count}, 3);
   const Host one_of_two({count}, {0, 1, 1, 0, 1, 0, 1, 0});
-  Host two = Drawn({count, 2}, 3, 0.5f);
-  for (const size_t right : {1, 2, 4, 5, 6})
-    two.values[2 * right + static_cast<size_t>(one_of_two.values[right])] += 0.5f;
+  const Host two({count, 2}, {0.6f, 0.4f, 0.1f, 0.9f, 0.8f, 0.2f, 0.4f, 0.6f,  //
+                              0.7f, 0.3f, 0.9f, 0.1f, 0.2f, 0.8f, 0.3f, 0.7f});
   const Host sets = classes({count, 3}, 2), values = Drawn({count, 2}, 4, 5);
   const Host others = Drawn({count, 2}, 5, 5);
   const Host maps = Drawn({count, 3, 2, 2}, 6, 1), pixels = classes({count, 2, 2}, 3);
