@@ -80,7 +80,7 @@ def check_given(given, program, folder, limits):
     ours.train(os.path.join(given, "tiny.safetensors"), "train.epochs=0")
     logits = ours.logits()
     limits.check("logits", float(numpy.abs(logits - wanted).max()), 1e-4)
-    loss = torch.nn.functional.cross_entropy(torch.tensor(logits[:, :-1]).flatten(0, 1), torch.tensor(rows[:, 1:]).flatten()).item()
+    loss = torch.nn.functional.cross_entropy(torch.tensor(logits[:, :-1]).flatten(0, 1), torch.tensor(rows[:, 1:]).flatten().long()).item()
     limits.check("loss of the next tokens", abs(loss - expected["loss_next_token_mean"]), 1e-5)
     tokens = expected["greedy_from_first_8_ids_of_row_0"]
     prompt = rows[0][:8]
