@@ -2,6 +2,7 @@
 // mxtrain tokenize TEXT...
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "app/commands/command_list.h"
 #include "app/commands/progress.h"
+#include "app/commands/tokenize_request.h"
 #include "app/config/near_file.h"
 #include "app/report/output.h"
 #include "app/report/output_path.h"
@@ -18,6 +20,7 @@
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/encode_texts.h"
 #include "mxtrain/io/text_files.h"
+#include "mxtrain/text/partial_tokens.h"
 #include "mxtrain/text/token_file.h"
 #include "mxtrain/text/train_bpe.h"
 
@@ -25,6 +28,9 @@ namespace mxtrain::commands {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRecordEvery = std::chrono::seconds(1);
 
 class Tokenize final : public Command {
  public:
@@ -71,17 +77,78 @@ class Tokenize final : public Command {
     if (verify_) return Verify(flags);
     io::TextPaths paths{Files()};
     if (!columns_.empty()) paths.columns = columns_;
-    const text::TokenizerPtr tokenizer = TokenizerFor(paths);
-    if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
-    std::optional<text::TokenFileWriter> writer;
-    if (!output_.empty()) writer.emplace(output_, *tokenizer);
+    Counts counts;
+    const text::TokenizerPtr tokenizer =
+        output_.empty() ? Count(paths, console, &counts) : Write(paths, console, &counts);
+    Print(flags, *tokenizer, counts);
+    return 0;
+  }
+
+ private:
+  struct Counts {
     uint64_t bytes = 0, tokens = 0, documents = 0;
-    Progress progress(console, "tokenizing", "bytes", BytesOf(paths.files));
-    io::EncodeTexts(*tokenizer, paths, [&](io::EncodedPart&& part) {
+    void Add(const io::EncodedPart& part) {
       bytes += static_cast<uint64_t>(part.bytes), tokens += part.ids.size();
       documents += part.ends.size();
+    }
+  };
+
+  text::TokenizerPtr Count(const io::TextPaths& paths, console::Console& console,
+                           Counts* counts) const {
+    RequireSaveFree(nullptr);
+    text::TokenizerPtr tokenizer = TokenizerFor(paths);
+    if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
+    Progress progress(console, "tokenizing", "bytes", BytesOf(paths.files));
+    io::EncodeTexts(*tokenizer, paths, [&](const io::EncodedPart& part) {
+      counts->Add(part);
       progress.Add(part.bytes);
-      if (!writer) return;
+    });
+    return tokenizer;
+  }
+
+  // Continues what the same command left when it was killed.
+  text::TokenizerPtr Write(const io::TextPaths& paths, console::Console& console,
+                           Counts* counts) const {
+    const std::optional<std::string> request = TokenizeRequest(paths, tokenizer_, train_);
+    auto partial = std::make_unique<text::PartialTokens>(output_);
+    const std::vector<std::string> differences = DifferencesFrom(*partial, request);
+    if (!differences.empty() && overwrite_) partial->Discard();
+    TokenizePlace place;
+    text::TokenizerPtr tokenizer;
+    if (const std::optional<text::PartialTokens::Recorded>& recorded = partial->recorded()) {
+      if (!differences.empty()) RefuseOtherWork(partial->partial_path(), differences);
+      RequireSaveFree(recorded->tokenizer_text);
+      tokenizer = text::TokenizerFromText(recorded->tokenizer_text,
+                                          partial->partial_path() + ": tokenizer");
+      place = TokenizePlaceFrom(recorded->place);
+      console.Message(LogLevel::kInfo,
+                      format("{} is continued behind {}", report::Printable(output_),
+                             Counted(static_cast<int64_t>(recorded->tokens), "token")));
+    } else {
+      RequireSaveFree("");
+      tokenizer = TokenizerFor(paths);
+    }
+    text::TokenFileWriter writer(std::move(partial), *tokenizer, request.value_or(""));
+    writer.Record(ToText(place));
+    if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
+    try {
+      WriteTokens(paths, *tokenizer, console, &place, &writer);
+    } catch (const Error& error) {
+      // Texts that must be changed: nothing of it can be continued.
+      if (error.kind() == ErrorKind::kData) writer.Discard();
+      throw;
+    }
+    writer.Commit();
+    *counts = {static_cast<uint64_t>(place.bytes), writer.tokens(), writer.documents()};
+    return tokenizer;
+  }
+
+  static void WriteTokens(const io::TextPaths& paths, const text::Tokenizer& tokenizer,
+                          console::Console& console, TokenizePlace* place,
+                          text::TokenFileWriter* writer) {
+    Progress progress(console, "tokenizing", "bytes", BytesOf(paths.files) - place->bytes);
+    Clock::time_point recorded = Clock::now();
+    const auto put = [&](const io::EncodedPart& part) {
       std::span<const text::TokenId> rest = part.ids;
       for (size_t told = 0; const size_t end : part.ends) {
         writer->Add(rest.first(end - told));
@@ -90,13 +157,51 @@ class Tokenize final : public Command {
         told = end;
       }
       writer->Add(rest);
-    });
-    if (writer) writer->Commit();
-    Print(flags, *tokenizer, documents, bytes, tokens);
-    return 0;
+      progress.Add(part.bytes);
+      place->texts = part.next;
+      place->bytes += part.bytes;
+      if (Clock::now() - recorded < kRecordEvery) return;
+      writer->Record(ToText(*place));
+      recorded = Clock::now();
+    };
+    io::EncodeTexts(tokenizer, paths, put, io::TextPlace(place->texts));
   }
 
- private:
+  static std::vector<std::string> DifferencesFrom(const text::PartialTokens& partial,
+                                                  const std::optional<std::string>& request) {
+    if (!partial.recorded()) return {};
+    if (!request) return {"not all that is read now is a regular file"};
+    return DifferencesOfRequests(partial.recorded()->request, *request);
+  }
+
+  [[noreturn]] void RefuseOtherWork(const std::string& partial,
+                                    const std::vector<std::string>& differences) const {
+    constexpr size_t kShown = 3;
+    std::string list;
+    for (size_t i = 0; i < std::min(kShown, differences.size()); ++i)
+      list += (i > 0 ? ", " : "") + differences[i];
+    if (differences.size() > kShown) list += format(", and {} more", differences.size() - kShown);
+    Throw(ErrorKind::kFileSystem,
+          "{} holds the beginning of other tokens: {}; repeat that command to continue it, or use "
+          "--overwrite to begin again",
+          partial, list);
+  }
+
+  // A command that is continued finds the tokenizer that it saved.
+  void RequireSaveFree(const std::string& saved_text) const {
+    std::error_code none;
+    if (!saved_text.empty() && fs::is_regular_file(save_, none) && ReadFile(save_) == saved_text)
+      return;
+    report::RequireFree(std::array{save_}, Read(), overwrite_);
+  }
+
+  // What may not be replaced.
+  std::vector<std::string> Read() const {
+    std::vector<std::string> read = Files();
+    read.push_back(tokenizer_);
+    return read;
+  }
+
   void CheckFlags() const {
     if (verify_) {
       if (!tokenizer_.empty() || train_ || !save_.empty() || !output_.empty())
@@ -107,9 +212,8 @@ class Tokenize final : public Command {
       Throw(ErrorKind::kUsage, "--train makes a tokenizer: remove --tokenizer");
     if (!output_.empty() && fs::path(output_).extension() != ".tokens")
       Throw(ErrorKind::kUsage, "--output {}: name a file of tokens FILE.tokens", output_);
-    std::vector<std::string> read = Files();
-    read.push_back(tokenizer_);
-    report::RequireFree(std::array{save_, output_}, read, overwrite_);
+    report::RequireFree(std::array{save_, output_}, Read(), /*overwrite=*/true);
+    report::RequireFree(std::array{output_}, Read(), overwrite_);
   }
 
   std::vector<std::string> Files() const {
@@ -151,8 +255,9 @@ class Tokenize final : public Command {
     return text::TrainBpe(texts.corpus(), options);
   }
 
-  void Print(const CommonFlags& flags, const text::Tokenizer& tokenizer, uint64_t documents,
-             uint64_t bytes, uint64_t tokens) const {
+  void Print(const CommonFlags& flags, const text::Tokenizer& tokenizer,
+             const Counts& counts) const {
+    const auto [bytes, tokens, documents] = counts;
     const double each = tokens > 0 ? static_cast<double>(bytes) / static_cast<double>(tokens) : 0;
     if (flags.json) {
       std::cout << report::JsonText({{"tokenizer", tokenizer.Describe()},

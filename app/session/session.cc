@@ -20,8 +20,10 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/io/augmenter.h"
 #include "mxtrain/io/fingerprint.h"
+#include "mxtrain/io/token_position.h"
 #include "mxtrain/train/block_losses.h"
 #include "mxtrain/train/model.h"
+#include "mxtrain/train/packed_tokens.h"
 
 namespace mxtrain::session {
 namespace {
@@ -367,9 +369,12 @@ Symbol Session::TrainedNet() const {
                                  .metrics = Metrics(),
                                  .watched = !train.monitor.pattern.empty()};
   const Symbol net = weighed ? net_.symbol : WithLossesInBlocks(operators, net_.symbol, request);
-  return FixesStatistics(train) && train.freeze.epochs == 0
-             ? WithFixedStatistics(operators, net, LrPatternsOf(train, net_))
-             : net;
+  const Symbol fixed = FixesStatistics(train) && train.freeze.epochs == 0
+                           ? WithFixedStatistics(operators, net, LrPatternsOf(train, net_))
+                           : net;
+  if (!PacksDocuments(config().data.train)) return fixed;
+  const config::NetInput& tokens = net_.inputs[0];
+  return WithPackedTokens(operators, fixed, tokens.name, tokens.shape[tokens.shape.ndim() - 1]);
 }
 
 std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch,
@@ -378,6 +383,7 @@ std::map<std::string, TShape> Session::ShapesOfTraining(int64_t batch,
     size = sizes.back();
   std::map<std::string, TShape> shapes =
       config::PlannedShapes(size ? WithImageSize(net_, *size) : net_, batch);
+  if (PacksDocuments(config().data.train)) shapes[kTokenPosition] = shapes.at(net_.inputs[0].name);
   const std::optional<FeatureCut> cut = CutOfTraining();
   for (size_t i = 0; cut && i < cut->names.size(); ++i) {
     std::vector<int64_t> dims{batch};
@@ -403,6 +409,8 @@ executor::BindRequest Session::MakeBindRequest(bool training) const {
   if (const std::optional<FeatureCut> cut = CutOfTraining()) {
     for (const std::string& name : cut->names) arrays.push_back({name, shapes.at(name)});
   }
+  if (const auto positions = shapes.find(kTokenPosition); positions != shapes.end())
+    arrays.push_back({kTokenPosition, positions->second});
   return TrainingRequest(options, TrainedNet(), arrays);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/session/code_columns.h"
+#include "mxtrain/base/text.h"
 #include "mxtrain/io/example_weight.h"
 #include "mxtrain/io/source_factory.h"
 
@@ -79,6 +80,11 @@ bool TakesLengthOfNet(const config::SourceConfig& c) {
   const io::SourceKind* const kind = io::Sources().Find(c.source);
   const std::string given = c.Param("length");
   return kind && kind->Parameter("length") && (given.empty() || given == "0");
+}
+
+bool PacksDocuments(const config::SourceConfig& c) {
+  const std::string pack = Lower(c.Param("pack"));
+  return !pack.empty() && pack != "none" && pack != "false" && pack != "0";
 }
 
 bool IsTable(const config::SourceConfig& c) {

@@ -21,6 +21,8 @@ bool IsWeight(const config::Column& column, const config::Net& net);
 bool HasOwnMasks(const config::SourceConfig& c, const std::string& label);
 // Whether its examples are lists as long as the net's input, since it does not say how long.
 bool TakesLengthOfNet(const config::SourceConfig& c);
+// Whether its examples are rows of several documents (io/token_position.h).
+bool PacksDocuments(const config::SourceConfig& c);
 // In the order of its kind's parameters. `classes`: names that the source must use, in this order,
 // if its kind takes names; empty: those that it finds.
 // `label`: what labels are, as SourceConfig::label.

@@ -51,8 +51,10 @@ bool IsCutByLines(const std::string& path) {
 // Takes the files apart, one after another.
 class TextParts {
  public:
-  TextParts(const text::Tokenizer& tokenizer, const TextPaths& paths)
-      : tokenizer_(tokenizer), paths_(paths) {}
+  TextParts(const text::Tokenizer& tokenizer, const TextPaths& paths, const TextPlace& from)
+      : tokenizer_(tokenizer), paths_(paths), next_(from.file) {
+    if (from.byte > 0 || from.row > 0) Skip(from);
+  }
 
   // False after the last one.
   bool Next(TextPart* part) {
@@ -63,10 +65,30 @@ class TextParts {
     *part = {};
     part->file = next_ - 1;
     table_ ? TakeRows(part) : TakeText(part);
+    part->to.next = Place();
     return true;
+  }
+  // Behind the parts so far.
+  TextPlace Place() const {
+    if (table_) return {.file = next_ - 1, .row = row_};
+    if (file_)
+      return {.file = next_ - 1, .byte = file_->text().size() - rest_.size(), .line = line_};
+    return {.file = next_};
   }
 
  private:
+  // To a place within a file.
+  void Skip(const TextPlace& to) {
+    const bool known = next_ < paths_.files.size();
+    if (known) Open(paths_.files[next_++]);
+    if (!known || (table_ ? to.row >= table_->texts.size() : to.byte >= rest_.size()))
+      Throw(ErrorKind::kData, "{}: the text ends before the place that was reached",
+            known ? paths_.files[next_ - 1] : "the texts");
+    row_ = to.row;
+    line_ = to.line;
+    if (!table_) rest_.remove_prefix(to.byte);
+  }
+
   void Open(const std::string& path) {
     if (HoldsRows(path) && !IsCutByLines(path)) {
       table_ = std::make_shared<const TextRows>(ReadTextRows(path, ColumnsOf(paths_)));
@@ -172,8 +194,9 @@ void EncodeParts(const text::Tokenizer& tokenizer, const TextPaths& paths,
 // stands between the two, or at the end.
 class Joiner {
  public:
-  Joiner(const text::Tokenizer& tokenizer, const std::function<void(EncodedPart&&)>& put)
-      : separator_(SeparatorOf(tokenizer)), put_(put) {}
+  Joiner(const text::Tokenizer& tokenizer, const std::function<void(EncodedPart&&)>& put,
+         bool ended)
+      : separator_(SeparatorOf(tokenizer)), put_(put), ended_(ended) {}
 
   void Add(TextPart&& part) {
     EncodedPart joined;
@@ -190,11 +213,14 @@ class Joiner {
       ended_ = true;
     }
     if (begin < part.to.ids.size()) append(part.to.ids.size());
+    joined.next = part.to.next;
+    joined.next.ended = ended_;
     put_(std::move(joined));
   }
-  void End() {
+  void End(const TextPlace& place) {
     if (!ended_) return;
     EncodedPart end;
+    end.next = place;
     EndText(/*last=*/true, &end);
     put_(std::move(end));
   }
@@ -208,7 +234,7 @@ class Joiner {
 
   const std::optional<text::TokenId> separator_;
   const std::function<void(EncodedPart&&)>& put_;
-  bool ended_ = false;  // a text, which was not told yet
+  bool ended_;  // a text, which was not told yet
 };
 
 }  // namespace
@@ -240,10 +266,10 @@ Texts::Texts(const TextPaths& paths) {
 }
 
 void EncodeTexts(const text::Tokenizer& tokenizer, const TextPaths& paths,
-                 const std::function<void(EncodedPart&&)>& put) {
+                 const std::function<void(EncodedPart&&)>& put, const TextPlace& from) {
   const size_t most = kPartsOfThread * static_cast<size_t>(UsableCpuCount());
-  TextParts all(tokenizer, paths);
-  Joiner joiner(tokenizer, put);
+  TextParts all(tokenizer, paths, from);
+  Joiner joiner(tokenizer, put, from.ended);
   std::vector<TextPart> parts;
   const auto encode = [&] {
     EncodeParts(tokenizer, paths, &parts);
@@ -255,7 +281,7 @@ void EncodeTexts(const text::Tokenizer& tokenizer, const TextPaths& paths,
     if (parts.size() == most) encode();
   }
   encode();
-  joiner.End();
+  joiner.End(all.Place());
 }
 
 }  // namespace mxtrain::io

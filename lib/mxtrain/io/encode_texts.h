@@ -46,19 +46,31 @@ class MXTRAIN_API Texts {
   std::vector<std::string> names_;
 };
 
+// Between two parts of the texts.
+struct TextPlace {
+  size_t file = 0;
+  uint64_t byte = 0;   // of the file's text
+  int64_t line = 0;    // of JSON lines, from 1
+  uint64_t row = 0;    // of a table
+  bool ended = false;  // a text, which no part has told yet
+};
+
 // Tokens of texts, one behind another.
 struct EncodedPart {
   int64_t bytes = 0;  // of files
   text::Ids ids;
   std::vector<size_t> ends;  // rising; a text ends behind so many of these ids
+  TextPlace next;            // where the part behind it begins
 };
 
-// Calls put(part) for the tokens of the texts, in order; between two texts stands SeparatorOf,
-// which belongs to the first. Texts without characters in files of rows are skipped. A file is
-// taken apart where its tokenizer lets it be cut (Tokenizer::LastCut), or between its lines of
-// JSON; only a few parts are in memory. (Tables, and what is compressed, are read whole.) Throws
-// what reading throws, and what Encode throws, begun with the file's path, or FILE:LINE of a row.
+// Calls put(part) for the tokens of the texts behind `from`, in order; between two texts stands
+// SeparatorOf, which belongs to the first. Texts without characters in files of rows are skipped. A
+// file is taken apart where its tokenizer lets it be cut (Tokenizer::LastCut), or between its lines
+// of JSON; only a few parts are in memory. (Tables, and what is compressed, are read whole.) Throws
+// what reading throws, what Encode throws, begun with the file's path, or FILE:LINE of a row, and
+// kData where the files have no place `from`.
 MXTRAIN_API void EncodeTexts(const text::Tokenizer& tokenizer, const TextPaths& paths,
-                             const std::function<void(EncodedPart&&)>& put);
+                             const std::function<void(EncodedPart&&)>& put,
+                             const TextPlace& from = {});
 
 }  // namespace mxtrain::io

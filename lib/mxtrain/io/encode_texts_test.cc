@@ -182,4 +182,58 @@ TEST_CASE("between two texts stands the end of a text") {
   CHECK(ends[2] == ids.size());
 }
 
+TEST_CASE("from any place between two parts the rest is the same") {
+  const TempDir dir;
+  std::string lines, table = "text\n";
+  for (int i = 0; i < 90'000; ++i) {
+    lines += format("{}{{\"text\": \"row {} of many\"}}\n", i % 500 == 0 ? "\n" : "", i);
+    table += format("row {} of very many, and more\n", i);
+  }
+  dir.Write("a.txt", LinesOfText(2'500'000));
+  dir.Write("b.txt", "");
+  dir.Write("c.jsonl", lines);
+  dir.Write("d.tsv", table);
+  dir.Write("e.txt", LinesOfText(1'200'000));
+  TextPaths paths;
+  for (const char* name : {"a.txt", "b.txt", "c.jsonl", "d.tsv", "e.txt"})
+    paths.files.push_back(dir.path(name));
+  const std::string_view corpus = "row of many and more";
+  const text::TokenizerPtr bpe = text::TrainBpe({&corpus, 1}, {.vocabulary_size = 262});
+  struct Taken {
+    text::Ids ids;
+    std::vector<size_t> ends;
+    int64_t bytes = 0;
+  };
+  const auto add = [](const EncodedPart& part, Taken* to) {
+    for (const size_t end : part.ends) to->ends.push_back(to->ids.size() + end);
+    to->ids.insert(to->ids.end(), part.ids.begin(), part.ids.end());
+    to->bytes += part.bytes;
+  };
+  Taken whole;
+  std::vector<std::pair<TextPlace, Taken>> places;  // with what was taken before
+  EncodeTexts(*bpe, paths, [&](const EncodedPart& part) {
+    add(part, &whole);
+    places.emplace_back(part.next, whole);
+  });
+  CHECK(places.size() > 8);
+  for (auto& [place, taken] : places) {
+    CAPTURE(place.file);
+    CAPTURE(place.byte);
+    CAPTURE(place.row);
+    EncodeTexts(*bpe, paths, [&](const EncodedPart& part) { add(part, &taken); }, place);
+    CHECK(taken.ids == whole.ids);
+    CHECK(taken.ends == whole.ends);
+    CHECK(taken.bytes == whole.bytes);
+  }
+  // Errors in JSON lines tell the line of the file.
+  const TextPlace second = places[3].first;
+  REQUIRE(second.line > 1);
+  dir.Write("c.jsonl", lines + "{\"text\": 7}\n");
+  CHECK(Says(MessageOf([&] { EncodeTexts(*bpe, paths, [](EncodedPart&&) {}, second); }),
+             "c.jsonl:90181: 'text' is not a text"));
+  dir.Write("c.jsonl", "");
+  CHECK(Says(MessageOf([&] { EncodeTexts(*bpe, paths, [](EncodedPart&&) {}, second); }),
+             "c.jsonl: the text ends before the place that was reached"));
+}
+
 }  // namespace mxtrain::test

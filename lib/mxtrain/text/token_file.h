@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,15 +26,22 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/macros.h"
 #include "mxtrain/base/mapped_file.h"
+#include "mxtrain/text/partial_tokens.h"
 #include "mxtrain/text/tokenizer.h"
 
 namespace mxtrain::text {
 
-// Writes a file that appears whole at Commit, or not at all.
+// Writes a file that appears whole at Commit, or not at all. With a request, what is written can be
+// continued by another process from the last call of Record.
 class MXTRAIN_API TokenFileWriter {
  public:
-  TokenFileWriter(std::string path, const Tokenizer& tokenizer);
-  ~TokenFileWriter();
+  TokenFileWriter(const std::string& path, const Tokenizer& tokenizer);
+  // `request`: what the tokens are made of, "" if nobody can continue. Continues what is recorded,
+  // if anything is; its request and the text of its tokenizer must be these (kUsage). Throws kData
+  // if the tokens are not those that were recorded.
+  TokenFileWriter(std::unique_ptr<PartialTokens> partial, const Tokenizer& tokenizer,
+                  std::string_view request);
+  ~TokenFileWriter();  // without Commit and Record: removes what was written
   TokenFileWriter(const TokenFileWriter&) = delete;
   TokenFileWriter& operator=(const TokenFileWriter&) = delete;
 
@@ -41,20 +49,31 @@ class MXTRAIN_API TokenFileWriter {
   void Add(std::span<const TokenId> ids);
   // The current document ends here; it may be empty.
   void EndDocument();
+  // All that was added is on disk when it returns, and another process can continue behind it;
+  // `place` says where in the texts that is. Does nothing without a request.
+  void Record(std::string_view place);
+  // Removes what was recorded; nothing may be added afterwards.
+  void Discard();
   // Ends a document that has tokens and is not ended. Nothing may be added afterwards.
   void Commit();
   uint64_t tokens() const { return tokens_; }
   uint64_t documents() const { return ends_.size(); }
 
  private:
+  void Begin(const Tokenizer& tokenizer, std::string_view request, const std::string& front);
+  void Continue(const Tokenizer& tokenizer, std::string_view request, const std::string& front);
   void WriteBlock();
+  void WriteRest();
 
-  FileWriter file_;
+  const std::unique_ptr<PartialTokens> partial_;
+  std::optional<FileAppender> file_, journal_;  // set by the constructor
   const uint64_t vocabulary_size_;
   const size_t width_;
   uint64_t front_sum_ = 0;  // of header, text and zeros
-  std::string block_;       // bytes of tokens that are not written yet
+  std::string block_;       // the tokens behind the last whole block
+  size_t written_ = 0;      // of its bytes
   std::vector<uint64_t> sums_, ends_;
+  size_t recorded_sums_ = 0, recorded_ends_ = 0;
   uint64_t tokens_ = 0;
 };
 
