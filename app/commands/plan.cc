@@ -17,6 +17,7 @@
 #include "app/commands/learning_rates.h"
 #include "app/commands/net_plot.h"
 #include "app/commands/plan_plot.h"
+#include "app/commands/trained_form.h"
 #include "app/report/output.h"
 #include "app/report/output_path.h"
 #include "app/report/text_table.h"
@@ -126,6 +127,7 @@ class Plan final : public Command {
     }
     if (!plot_net_.empty()) plot::SaveAs(DrawNet(session), plot_net_);
     const std::vector<SizePlan> sizes = PlanSizes(session, trained_graph, train);
+    const TrainedForm form = FormOf(trained_graph, graph);
     const bool fits = !memory_.empty();
     const Fit fit = fits ? LargestBatch(session) : Fit();
     if (flags.json) {
@@ -134,6 +136,7 @@ class Plan final : public Command {
       all["disk"] = {{"checkpoint_bytes", disk.checkpoint_bytes},
                      {"most_files", disk.most_files},
                      {"most_bytes", disk.checkpoint_bytes * disk.most_files}};
+      all["trained_form"] = commands::ToJson(form);
       if (ranks_ > 0) all["ranks"] = {{"count", ranks_}, {"sent_bytes", of_ranks.sent_bytes}};
       for (const SizePlan& plan : sizes) {
         Json& one = all["sizes"].emplace_back(plan.json);
@@ -157,6 +160,7 @@ class Plan final : public Command {
       std::ostringstream out;
       Print(session, layers, training, inference, columns, out);
       PrintDevices(training.arenas, of_devices, columns, out);
+      PrintForm(session, form, out);
       PrintDisk(disk, out);
       if (ranks_ > 0) {
         out << format("between {} processes: each sends {} in a step\n", ranks_,
@@ -253,6 +257,14 @@ class Plan final : public Command {
     out << "executors of several sizes share the largest arena:\n";
     for (const SizePlan& plan : plans)
       out << format("  batches of {}: activations {}\n", plan.size, FormatBytes(plan.bytes));
+  }
+
+  static void PrintForm(const session::Session& session, const TrainedForm& form,
+                        std::ostream& out) {
+    const auto& inputs = session.net().inputs;
+    const int rank = inputs.empty() ? 0 : inputs[0].shape.ndim();
+    const int64_t length = rank > 0 ? inputs[0].shape[rank - 1] : 0;
+    for (const std::string& line : LinesOf(form, length)) out << line << "\n";
   }
 
   static int64_t LargestOf(const session::MemoryBytes& bytes) {

@@ -29,7 +29,19 @@ expect 0 generate run --prompt $'\nccc' --temperature 0 --max-tokens 3
 prints "ccc"
 expect 0 eval run
 expect 0 eval run lines.txt
+
+# --- the plan is of the net that is trained
 expect 0 plan lines.yaml
+prints "tokens hold several documents; "
+prints "read at the tokens' places in their documents"
+expect 0 plan lines.yaml --json
+prints '"attention_by_document": ['
+planned=$(grep -o '"full_bytes": *[0-9]*' stdout | head -1 | grep -o '[0-9]*$')
+trained=$(grep -o '"arena_bytes": *[0-9]*' run/events.jsonl | head -1 | grep -o '[0-9]*$')
+holds "planned are $planned bytes of activations, trained was with $trained" test "$planned" = "$trained"
+expect 0 plan lines.yaml --json data.train.pack=none data.val.pack=none
+prints '"attention_by_document": []'
+holds "packed documents take the memory of others" test "$planned" != "$(grep -o '"full_bytes": *[0-9]*' stdout | head -1 | grep -o '[0-9]*$')"
 
 # --- stopped and resumed within an epoch, the bits are the same; also of several workers
 expect 0 verify-resume lines.yaml --steps 11

@@ -5,34 +5,62 @@
 #include "mxtrain/device/cpu/parallel.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/identity.h"
-#include "mxtrain/operator/number_reader.h"
+#include "mxtrain/operator/number_loop.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operators/embedding_bag/embedding_bag.h"
 
 namespace mxtrain {
 namespace {
 
-// to += factor * from.
+constexpr int64_t kColumns = 128;  // of a row, whose sums are kept at once
+constexpr int64_t kAhead = 8;      // rows that are prefetched
+// Numbers below which a second thread does not pay: adding a number takes far less than what
+// kParallelGrain is for.
+constexpr int64_t kNumbersOfThread = 16 * kParallelGrain;
+
+// sums += the rows' numbers, `width` of each. Of `rows` so many are added; so many are known.
 template <typename A, typename T>
-MXTRAIN_SIMD void AddScaled(int64_t length, A factor, const T* from, A* to) {
+MXTRAIN_SIMD void AddRows(const int64_t* rows, int64_t added, int64_t known, const T* table,
+                          int64_t stride, int64_t width, A* sums) {
+  for (int64_t j = 0; j < added; ++j) {
+    if (j + kAhead < known) PrefetchNumbers<false>(table + rows[j + kAhead] * stride, width);
+    const T* const from = table + rows[j] * stride;
 #pragma GCC ivdep
-  for (int64_t k = 0; k < length; ++k) to[k] += factor * static_cast<A>(from[k]);
-}
-template <typename A, typename T>
-MXTRAIN_SIMD void AddToRow(int64_t length, A factor, const T* from, T* to) {
-#pragma GCC ivdep
-  for (int64_t k = 0; k < length; ++k)
-    to[k] = static_cast<T>(static_cast<A>(to[k]) + factor * static_cast<A>(from[k]));
+    for (int64_t k = 0; k < width; ++k) sums[k] += static_cast<A>(from[k]);
+  }
 }
 
-constexpr int64_t kColumns = 128;  // of a row, whose sums are kept at once
+// Of the rows' tasks, which are their numbers modulo kTasks: those in [begin, end).
+constexpr int64_t kTasks = 64;
+struct OwnRows {
+  int64_t begin, end;
+  bool Has(int64_t row) const {
+    const int64_t task = row % kTasks;
+    return task >= begin && task < end;
+  }
+};
+
+// Each of the rows that are its own += factor * from.
+template <typename A, typename T>
+MXTRAIN_SIMD void AddToRows(const int64_t* rows, int64_t count, int64_t known, OwnRows own,
+                            A factor, const T* from, int64_t width, T* table) {
+  for (int64_t j = 0; j < count; ++j) {
+    if (j + kAhead < known && own.Has(rows[j + kAhead]))
+      PrefetchNumbers<true>(table + rows[j + kAhead] * width, width);
+    if (!own.Has(rows[j])) continue;
+    T* const to = table + rows[j] * width;
+#pragma GCC ivdep
+    for (int64_t k = 0; k < width; ++k)
+      to[k] = static_cast<T>(static_cast<A>(to[k]) + factor * static_cast<A>(from[k]));
+  }
+}
 
 class EmbeddingBagOperator final : public Operator {
  public:
   EmbeddingBagOperator(const EmbeddingBagParam& param, const TShape& data)
       : param_(param),
         rows_(static_cast<size_t>(data.Size())),
-        shares_(static_cast<size_t>(data[0])) {}
+        begins_(static_cast<size_t>(data[0] + 1)) {}
 
   void Forward(const ForwardArgs& args) override {
     const OpReqType req = args.req[0];
@@ -44,13 +72,13 @@ class EmbeddingBagOperator final : public Operator {
       const T* const weight = args.in_data[EmbeddingBagProperty::kWeight].template dptr<T>();
       ParallelFor(data.shape[0], GrainOf(data.shape[1]), [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n)
-          AverageRows(n, data.shape[1], weight, req, out.dptr<T>() + n * param_.output_dim);
+          AverageRows(n, weight, req, out.dptr<T>() + n * param_.output_dim);
       });
     });
   }
 
-  // Every task reads all numbers and adds the rows that are its own: their order is that of the
-  // data, for any number of threads.
+  // Every task reads all rows and adds to those that are its own: their order is that of the data,
+  // for any number of threads.
   void Backward(const BackwardArgs& args) override {
     const OpReqType req = args.req[EmbeddingBagProperty::kWeight];
     if (req == OpReqType::kNullOp) return;
@@ -58,70 +86,67 @@ class EmbeddingBagOperator final : public Operator {
                 &grad = args.in_grad[EmbeddingBagProperty::kWeight], &head = args.out_grad[0];
     ZeroBlob(OnCpu{args.ctx.run_ctx}, req, grad);
     ReadRows(data);
-    const int64_t length = data.shape[1], width = param_.output_dim;
-    constexpr int64_t kTasks = 64;
+    const int64_t width = param_.output_dim;
     SwitchFloating(grad.type, "EmbeddingBag", [&](auto tag) {
       using T = typename decltype(tag)::type;
       using A = ComputeOf<T>;
-      ParallelFor(kTasks, TasksOf(data.Size()), [&](int64_t begin, int64_t end) {
-        for (int64_t n = 0; n < data.shape[0]; ++n) {
-          const A share = static_cast<A>(shares_[static_cast<size_t>(n)]);
-          const T* const from = head.dptr<T>() + n * width;
-          for (int64_t j = 0; j < length; ++j) {
-            const int64_t row = rows_[static_cast<size_t>(n * length + j)], task = row % kTasks;
-            if (row >= 0 && task >= begin && task < end)
-              AddToRow(width, share, from, grad.dptr<T>() + row * width);
-          }
-        }
+      ParallelFor(kTasks, TasksOf(KnownFrom(0)), [&](int64_t begin, int64_t end) {
+        for (int64_t n = 0; n < data.shape[0]; ++n)
+          AddToRows(RowsOf(n), CountOf(n), KnownFrom(n), OwnRows{begin, end},
+                    static_cast<A>(ShareOf(n)), head.dptr<T>() + n * width, width, grad.dptr<T>());
       });
     });
   }
 
  private:
   template <typename T>
-  void AverageRows(int64_t text, int64_t length, const T* weight, OpReqType req, T* to) const {
+  void AverageRows(int64_t text, const T* weight, OpReqType req, T* to) const {
     using A = ComputeOf<T>;
-    const A share = static_cast<A>(shares_[static_cast<size_t>(text)]);
+    const A share = static_cast<A>(ShareOf(text));
     for (int64_t column = 0; column < param_.output_dim; column += kColumns) {
       const int64_t width = std::min(kColumns, param_.output_dim - column);
       A sums[kColumns] = {};
-      for (int64_t j = 0; j < length; ++j) {
-        const int64_t row = rows_[static_cast<size_t>(text * length + j)];
-        if (row >= 0) AddScaled(width, A(1), weight + row * param_.output_dim + column, sums);
-      }
+      AddRows(RowsOf(text), CountOf(text), KnownFrom(text), weight + column, param_.output_dim,
+              width, sums);
       for (int64_t k = 0; k < width; ++k) Assign(req, to, column + k, share * sums[k]);
     }
   }
 
   int64_t GrainOf(int64_t length) const {
-    return std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, length * param_.output_dim));
+    return std::max<int64_t>(1,
+                             kNumbersOfThread / std::max<int64_t>(1, length * param_.output_dim));
   }
   // The least of the tasks that are worth a thread.
-  int64_t TasksOf(int64_t numbers) const {
-    return numbers * param_.output_dim < 2 * kParallelGrain ? 64 : 1;
+  int64_t TasksOf(int64_t rows) const {
+    return std::clamp<int64_t>(
+        kTasks * kNumbersOfThread / std::max<int64_t>(1, rows * param_.output_dim), 1, kTasks);
   }
 
-  // The row of each number, -1 of padding, and 1 / count of each text.
+  const int64_t* RowsOf(int64_t text) const { return rows_.data() + BeginOf(text); }
+  int64_t CountOf(int64_t text) const { return BeginOf(text + 1) - BeginOf(text); }
+  int64_t KnownFrom(int64_t text) const { return begins_.back() - BeginOf(text); }
+  int64_t BeginOf(int64_t text) const { return begins_[static_cast<size_t>(text)]; }
+  double ShareOf(int64_t text) const {
+    return 1 / static_cast<double>(std::max<int64_t>(CountOf(text), 1));
+  }
+
   void ReadRows(const TBlob& data) {
-    const NumberReader numbers(data);
     const int64_t length = data.shape[1];
+    const auto padding = static_cast<double>(param_.padding);
+    const bool pads = param_.padding >= 0;
+    int64_t count = 0;
     for (int64_t n = 0; n < data.shape[0]; ++n) {
-      int64_t count = 0;
-      for (int64_t j = 0; j < length; ++j) {
-        const int64_t row = numbers.Index(n * length + j);
-        const bool real = param_.padding < 0 ||
-                          numbers.Number(n * length + j) != static_cast<double>(param_.padding);
-        rows_[static_cast<size_t>(n * length + j)] =
-            real ? std::clamp<int64_t>(row, 0, param_.input_dim - 1) : -1;
-        count += real;
-      }
-      shares_[static_cast<size_t>(n)] = 1 / static_cast<double>(std::max<int64_t>(count, 1));
+      ForNumbers(data, n * length, (n + 1) * length, [&](int64_t, double number, int64_t row) {
+        rows_[static_cast<size_t>(count)] = std::clamp<int64_t>(row, 0, param_.input_dim - 1);
+        count += !pads || number != padding;
+      });
+      begins_[static_cast<size_t>(n + 1)] = count;
     }
   }
 
   const EmbeddingBagParam param_;
-  std::vector<int64_t> rows_;
-  std::vector<double> shares_;
+  // The rows of the numbers that are not padding, text by text, and where those of a text begin.
+  std::vector<int64_t> rows_, begins_;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "mxtrain/base/math.h"
 #include "mxtrain/operator/elementwise.h"
 #include "mxtrain/operator/identity.h"
-#include "mxtrain/operator/number_reader.h"
+#include "mxtrain/operator/number_loop.h"
 #include "mxtrain/operators/optimizer_update/update_plan.h"
 
 namespace mxtrain::optimizer_update {
@@ -29,6 +29,7 @@ MXTRAIN_SIMD void WriteLoop(int64_t begin, int64_t end, Rule rule, Arrays<float>
 }
 
 constexpr int64_t kBlock = 4096;  // elements of a partial sum
+constexpr int64_t kAhead = 3;     // rows that are prefetched
 
 template <template <typename> class Rule>
 class Update final : public Operator {
@@ -96,15 +97,26 @@ class Update final : public Operator {
                  param_);
     const Arrays<T> arrays =
         ArraysOf<T>(Places(0, 1, kStatesOf<R>), args.in_data, args.out_data, args.aux_states);
-    ParallelFor(std::ssize(rows_),
-                std::max<int64_t>(1, kParallelGrain / std::max<int64_t>(1, width)),
+    // Without states a row is updated in so little time that it takes more of them for a thread.
+    constexpr int64_t kNumbers = (kStatesOf<R> == 0 ? 16 : 4) * kParallelGrain;
+    ParallelFor(std::ssize(rows_), std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, width)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t r = begin; r < end; ++r) {
+                    if (r + kAhead < end) PrefetchRow<R>(arrays, r + kAhead, width);
                     const int64_t first = rows_[static_cast<size_t>(r)] * width;
                     if (!rule.Skipped()) UpdateRange(rule, first, first + width, arrays);
                     std::fill_n(cleared.dptr<T>() + first, width, T(0));
                   }
                 });
+  }
+
+  // The gradient was written in backward, and is in the caches as a rule.
+  template <typename R, typename T>
+  void PrefetchRow(const Arrays<T>& arrays, int64_t r, int64_t width) const {
+    const int64_t first = rows_[static_cast<size_t>(r)] * width;
+    PrefetchNumbers<true>(arrays.out + first, width);
+    for (size_t k = 0; k < kStatesOf<R>; ++k)
+      PrefetchNumbers<true>(arrays.states[k] + first, width);
   }
 
   template <typename R, typename T>
@@ -122,12 +134,12 @@ class Update final : public Operator {
       std::fill(seen_.begin(), seen_.end(), 0);
       turn_ = 1;
     }
-    const NumberReader numbers(listed);
     rows_.clear();
-    for (int64_t i = 0; i < listed.Size() && count > 0; ++i) {
-      const int64_t row = std::clamp<int64_t>(numbers.Index(i), 0, count - 1);
+    if (count == 0) return;
+    ForNumbers(listed, 0, listed.Size(), [&](int64_t, double, int64_t index) {
+      const int64_t row = std::clamp<int64_t>(index, 0, count - 1);
       if (std::exchange(seen_[static_cast<size_t>(row)], turn_) != turn_) rows_.push_back(row);
-    }
+    });
   }
 
   // Sums of squares in double, in blocks of fixed size and order: the same for any number of
