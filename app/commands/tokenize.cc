@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kRecordEvery = std::chrono::seconds(1);
+constexpr auto kRecordEvery = std::chrono::milliseconds(500);
 
 class Tokenize final : public Command {
  public:

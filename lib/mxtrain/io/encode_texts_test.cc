@@ -220,19 +220,28 @@ TEST_CASE("from any place between two parts the rest is the same") {
     CAPTURE(place.file);
     CAPTURE(place.byte);
     CAPTURE(place.row);
-    EncodeTexts(*bpe, paths, [&](const EncodedPart& part) { add(part, &taken); }, place);
+    EncodeTexts(
+        *bpe, paths, [&](const EncodedPart& part) { add(part, &taken); }, place);
     CHECK(taken.ids == whole.ids);
     CHECK(taken.ends == whole.ends);
     CHECK(taken.bytes == whole.bytes);
   }
   // Errors in JSON lines tell the line of the file.
-  const TextPlace second = places[3].first;
-  REQUIRE(second.line > 1);
+  const auto in_lines =
+      std::ranges::find_if(places, [](const auto& place) { return place.first.line > 1; });
+  REQUIRE(in_lines != places.end());
+  const TextPlace second = in_lines->first;
   dir.Write("c.jsonl", lines + "{\"text\": 7}\n");
-  CHECK(Says(MessageOf([&] { EncodeTexts(*bpe, paths, [](EncodedPart&&) {}, second); }),
+  CHECK(Says(MessageOf([&] {
+               EncodeTexts(
+                   *bpe, paths, [](EncodedPart&&) {}, second);
+             }),
              "c.jsonl:90181: 'text' is not a text"));
   dir.Write("c.jsonl", "");
-  CHECK(Says(MessageOf([&] { EncodeTexts(*bpe, paths, [](EncodedPart&&) {}, second); }),
+  CHECK(Says(MessageOf([&] {
+               EncodeTexts(
+                   *bpe, paths, [](EncodedPart&&) {}, second);
+             }),
              "c.jsonl: the text ends before the place that was reached"));
 }
 
