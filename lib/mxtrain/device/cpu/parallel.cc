@@ -8,6 +8,7 @@
 
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/base/thread.h"
+#include "mxtrain/device/cpu/one_thread.h"
 
 namespace mxtrain {
 
@@ -30,6 +31,14 @@ void SetTeamSize(int threads) {
   // The runtime creates its threads now, while there is room, and keeps them for this thread.
 #pragma omp parallel
   {}
+}
+
+// Without a parallel region: the runtime keeps the team.
+OneThread::OneThread(bool wanted) : before_(wanted ? TeamSize() : 0) {
+  if (before_ > 1) omp_set_num_threads(1);
+}
+OneThread::~OneThread() {
+  if (before_ > 1) omp_set_num_threads(before_);
 }
 
 namespace detail {

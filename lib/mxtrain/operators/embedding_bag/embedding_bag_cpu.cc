@@ -70,7 +70,7 @@ class EmbeddingBagOperator final : public Operator {
     SwitchFloating(out.type, "EmbeddingBag", [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* const weight = args.in_data[EmbeddingBagProperty::kWeight].template dptr<T>();
-      ParallelFor(data.shape[0], GrainOf(data.shape[1]), [&](int64_t begin, int64_t end) {
+      ParallelFor(data.shape[0], TextsOf(data.shape[0]), [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n)
           AverageRows(n, weight, req, out.dptr<T>() + n * param_.output_dim);
       });
@@ -112,9 +112,10 @@ class EmbeddingBagOperator final : public Operator {
     }
   }
 
-  int64_t GrainOf(int64_t length) const {
-    return std::max<int64_t>(1,
-                             kNumbersOfThread / std::max<int64_t>(1, length * param_.output_dim));
+  // The least of the texts that are worth a thread.
+  int64_t TextsOf(int64_t texts) const {
+    return std::max<int64_t>(
+        1, texts * kNumbersOfThread / std::max<int64_t>(1, KnownFrom(0) * param_.output_dim));
   }
   // The least of the tasks that are worth a thread.
   int64_t TasksOf(int64_t rows) const {

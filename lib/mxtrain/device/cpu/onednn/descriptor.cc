@@ -6,6 +6,7 @@
 #include <new>
 
 #include "mxtrain/device/cpu/onednn/internal/call.h"
+#include "mxtrain/device/cpu/parallel.h"
 
 namespace mxtrain::onednn {
 namespace {
@@ -27,7 +28,7 @@ void RequireRoomForCode() {
 class BoundPrimitive final : public Primitive {
  public:
   explicit BoundPrimitive(const Descriptor::Impl& impl)
-      : primitive_(impl.pd.get()), stream_(impl.engine) {
+      : one_thread_(impl.one_thread), primitive_(impl.pd.get()), stream_(impl.engine) {
     AddArgument(Arg::kScratchpad, impl.pd.scratchpad_desc(), impl.engine);
     for (const auto& [arg, argument] : impl.arguments)
       AddArgument(arg, argument.memory, impl.engine);
@@ -38,6 +39,7 @@ class BoundPrimitive final : public Primitive {
     for (const Binding& binding : bindings) Bind(binding);
     if (!has_run_) RequireRoomForCode();
     has_run_ = true;
+    const OneThread alone(one_thread_);
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
     if (status != dnnl_success)
@@ -69,6 +71,7 @@ class BoundPrimitive final : public Primitive {
     }
   }
 
+  const bool one_thread_;
   dnnl::primitive primitive_;
   dnnl::stream stream_;
   std::vector<Slot> slots_;
@@ -139,6 +142,7 @@ Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_de
   impl->engine = engine;
   impl->pd = std::move(pd);
   impl->backend = &backend;
+  impl->one_thread = TeamSize() == 1;
   return Descriptor(std::move(impl));
 }
 
@@ -165,6 +169,7 @@ Speed Descriptor::speed() const {
 std::unique_ptr<Primitive> Descriptor::Make() const {
   impl_->backend->EnterThread();
   RequireRoomForCode();
+  const OneThread alone(impl_->one_thread);
   return std::make_unique<BoundPrimitive>(*impl_);
 }
 

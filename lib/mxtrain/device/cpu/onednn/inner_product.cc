@@ -6,6 +6,12 @@ namespace {
 
 using dnnl::prop_kind;
 
+// Whether a second thread would cost more than it saves: the product takes some microseconds.
+bool IsSmall(const InnerProduct& p) {
+  constexpr int64_t kProducts = int64_t{1} << 18;
+  return p.src.shape[0] * p.weights.shape.Size() < kProducts;
+}
+
 Memory BiasOf(const InnerProduct& p) {
   return p.bias ? MemoryOf({TShape{p.weights.shape[0]}, Layout()}) : Memory();
 }
@@ -22,33 +28,43 @@ std::vector<ArrayArg> WithBias(std::vector<ArrayArg> args, const InnerProduct& p
 }  // namespace
 
 Result InnerProductForward(Backend& backend, const InnerProduct& p) {
-  return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(
-        backend, engine,
-        library::Forward(LibraryOf(p),
-                         p.training ? prop_kind::forward_training : prop_kind::forward_inference,
-                         Attributes(p.accumulate, p.bounds), engine),
-        WithBias({{Arg::kSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDst, p.dst}}, p,
-                 Arg::kBias));
-  });
+  return Build(
+      backend,
+      [&](const dnnl::engine& engine) {
+        return Describe(
+            backend, engine,
+            library::Forward(
+                LibraryOf(p),
+                p.training ? prop_kind::forward_training : prop_kind::forward_inference,
+                Attributes(p.accumulate, p.bounds), engine),
+            WithBias({{Arg::kSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDst, p.dst}}, p,
+                     Arg::kBias));
+      },
+      IsSmall(p));
 }
 
 Result InnerProductBackwardData(Backend& backend, const InnerProduct& p) {
-  return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(
-        backend, engine, library::BackwardData(LibraryOf(p), Attributes(), engine),
-        std::vector<ArrayArg>{
-            {Arg::kDiffSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDiffDst, p.dst}});
-  });
+  return Build(
+      backend,
+      [&](const dnnl::engine& engine) {
+        return Describe(
+            backend, engine, library::BackwardData(LibraryOf(p), Attributes(), engine),
+            std::vector<ArrayArg>{
+                {Arg::kDiffSrc, p.src}, {Arg::kWeights, p.weights}, {Arg::kDiffDst, p.dst}});
+      },
+      IsSmall(p));
 }
 
 Result InnerProductBackwardWeights(Backend& backend, const InnerProduct& p) {
-  return Build(backend, [&](const dnnl::engine& engine) {
-    return Describe(
-        backend, engine, library::BackwardWeights(LibraryOf(p), Attributes(), engine),
-        WithBias({{Arg::kSrc, p.src}, {Arg::kDiffWeights, p.weights}, {Arg::kDiffDst, p.dst}}, p,
-                 Arg::kDiffBias));
-  });
+  return Build(
+      backend,
+      [&](const dnnl::engine& engine) {
+        return Describe(
+            backend, engine, library::BackwardWeights(LibraryOf(p), Attributes(), engine),
+            WithBias({{Arg::kSrc, p.src}, {Arg::kDiffWeights, p.weights}, {Arg::kDiffDst, p.dst}},
+                     p, Arg::kDiffBias));
+      },
+      IsSmall(p));
 }
 
 }  // namespace mxtrain::onednn

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mxtrain/device/blocked_layout.h"
+#include "mxtrain/device/cpu/one_thread.h"
 #include "mxtrain/device/cpu/onednn/internal/library.h"
 #include "mxtrain/device/cpu/onednn/onednn.h"
 
@@ -42,6 +43,7 @@ struct Descriptor::Impl {
   };
   std::map<Arg, Argument> arguments;
   Backend* backend = nullptr;
+  bool one_thread = false;  // described, made and run on one thread
 };
 
 dnnl::engine CpuEngine();
@@ -52,10 +54,11 @@ int ArgNumber(Arg arg);
 Result Describe(Backend& backend, const dnnl::engine& engine, dnnl::primitive_desc_base pd,
                 std::span<const ArrayArg> args);
 
-// Calls f(engine) -> Result in the backend's team; oneDNN errors become refusals.
+// Calls f(engine) -> Result in the backend's team, or on one thread; oneDNN errors become refusals.
 template <typename F>
-Result Build(Backend& backend, F&& f) {
+Result Build(Backend& backend, F&& f, bool one_thread = false) {
   backend.EnterThread();
+  const OneThread alone(one_thread);
   try {
     return f(CpuEngine());
   } catch (const dnnl::error& error) {
