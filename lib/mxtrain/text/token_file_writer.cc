@@ -88,8 +88,9 @@ void TokenFileWriter::Continue(const Tokenizer& tokenizer, std::string_view requ
               "again",
               path, recorded.tokens);
     };
-    check(file.bytes().size() >= front.size() && file.bytes().size() - front.size() >= data &&
-          file.bytes().starts_with(front) && recorded.sums.size() == whole);
+    check(recorded.tokens <= file.bytes().size() && file.bytes().size() >= front.size() &&
+          file.bytes().size() - front.size() >= data && file.bytes().starts_with(front) &&
+          recorded.sums.size() == whole);
     const std::string_view tokens = file.bytes().substr(front.size(), data);
     for (uint64_t i = 0; i < whole; ++i)
       check(Checksum(tokens.substr(i * kBlockBytes, kBlockBytes)) == recorded.sums[i]);
