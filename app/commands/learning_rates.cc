@@ -13,10 +13,13 @@ bool LearnAlike(const RateGroup& a, const RateGroup& b) {
   return a.multiplier == b.multiplier && a.frozen_first == b.frozen_first;
 }
 
-std::string RateOf(const RateGroup& group, int64_t frozen_epochs) {
+std::string RateOf(const RateGroup& group, const config::FreezeConfig& freeze) {
   if (group.multiplier == 0) return "frozen";
   const std::string rate = format("{:.4g}", group.multiplier);
-  return group.frozen_first ? format("{} after {}", rate, Counted(frozen_epochs, "epoch")) : rate;
+  if (!group.frozen_first) return rate;
+  const std::string epochs = Counted(freeze.epochs, "epoch");
+  if (freeze.warmup == 0) return format("{} after {}", rate, epochs);
+  return format("0 to {} in the first {:.3g} % after {}", rate, freeze.warmup * 100, epochs);
 }
 
 }  // namespace
@@ -55,7 +58,7 @@ std::vector<std::string> RateLines(const session::Session& session) {
   size_t width = 0;
   std::vector<std::string> rates;
   for (const RateGroup& group : groups) {
-    rates.push_back(RateOf(group, session.config().train.freeze.epochs));
+    rates.push_back(RateOf(group, session.config().train.freeze));
     width = std::max(width, rates.back().size());
   }
   std::vector<std::string> lines;

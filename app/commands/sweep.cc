@@ -75,6 +75,7 @@ class Sweep final : public Command {
                              CountEnded(), trials_.size()));
       return 128 + StopSignal();
     }
+    if (CountEnded() == trials_.size()) fs::remove_all(FeatureFolder());
     const std::vector<const Trial*> sorted = Ranked(trials_);
     if (std::any_of(sorted.begin(), sorted.end(), [](const Trial* t) { return HasBest(*t); }))
       plot::Save(DrawTrials(sorted, axes_), out_ + "/results");
@@ -127,7 +128,7 @@ class Sweep final : public Command {
     for (const SweepPoint& point : points) {
       for (int fold = 0; fold < std::max(folds_, 1); ++fold) {
         Trial& trial =
-            trials_.emplace_back(Trial{format("{:04}", trials_.size() + 1), point, {}, {}});
+            trials_.emplace_back(Trial{format("{:04}", trials_.size() + 1), point, {}, {}, false});
         if (folds_ > 0) trial.point.emplace_back(kFoldKey, std::to_string(fold));
       }
     }
@@ -140,16 +141,18 @@ class Sweep final : public Command {
   }
 
   // Every configuration is checked before the first run. Returns the configuration's name.
-  std::string CheckTrials() const {
+  std::string CheckTrials() {
     std::string name;
-    for (const Trial& trial : trials_) {
+    for (Trial& trial : trials_) {
       config::LoadRequest request;
       request.files = {config_.file};
       request.files.insert(request.files.end(), config_.more_files.begin(),
                            config_.more_files.end());
       request.overrides = OverridesOf(trial);
       config::Diagnostics diagnostics(std::make_shared<config::SourceMap>());
-      name = config::LoadConfig(request, &diagnostics).config.name;
+      const config::Config config = config::LoadConfig(request, &diagnostics).config;
+      name = config.name;
+      trial.caches_features = config.data.cache == "features";
       diagnostics.ThrowIfErrors();
     }
     return name;
@@ -212,6 +215,7 @@ class Sweep final : public Command {
     }
   }
 
+  std::string FeatureFolder() const { return out_ + "/features"; }
   std::string FolderOf(const Trial& trial) const { return out_ + "/" + trial.name; }
   void ReadSummary(Trial* trial) const {
     if (report::IsRunFolder(FolderOf(*trial))) trial->summary = report::ReadRun(FolderOf(*trial));
@@ -246,6 +250,8 @@ class Sweep final : public Command {
                       std::to_string(flags.cpu_workers), "--log-size", flags.log_size});
     if (!flags.log_level.empty())
       arguments.insert(arguments.end(), {"--log-level", flags.log_level});
+    // What the frozen layers make of the images is the same in runs that differ behind them.
+    if (trial->caches_features) arguments.insert(arguments.end(), {"--features", FeatureFolder()});
     if (begun) arguments.push_back("--resume");
     if (flags.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(*flags.seed)});
     if (flags.deterministic) arguments.push_back("--deterministic");

@@ -17,6 +17,7 @@ struct Trial {
   SweepPoint point;
   std::optional<int> exit_code;               // once it has ended
   std::optional<report::RunSummary> summary;  // once it has begun
+  bool caches_features = false;               // data.cache: features
 };
 
 // "lr=0.1 batch_size=32": the last parts of the keys.

@@ -94,6 +94,11 @@ class Train final : public Command {
         .Takes("NAME");
     arguments.Flag("--overwrite", &run.overwrite,
                    "replace the run in --out, and the file of --profile");
+    arguments
+        .Option("--features", &features_,
+                "with data.cache: features: keep them in this folder, where other runs with the "
+                "same frozen layers, weights and images find them")
+        .Takes("DIR");
     kvstore_.Declare(arguments);
     arguments
         .Option("--profile", &profile_,
@@ -155,7 +160,7 @@ class Train final : public Command {
       train = session.TrainIter();
       val = session.ValIter();
       options = session.MakeTrainOptions();
-      session.CacheFeatures(&options);
+      session.CacheFeatures(&options, dry_run_ ? "" : features_);
       options.model.kernel_choices = before.kernel_choices;
     });
     distributed_.RequireEqual(
@@ -479,7 +484,7 @@ class Train final : public Command {
   ConfigArguments config_;
   KVStoreFlag kvstore_;
   bool dry_run_ = false;
-  std::string profile_;
+  std::string profile_, features_;
   std::optional<double> min_metric_;
   std::optional<report::RunFolder> folder_;  // of the run, once it exists
   std::string examples_;                     // what its rates count

@@ -215,6 +215,7 @@ struct KVStoreConfig {
 struct FreezeConfig {
   std::vector<std::string> layers, except;  // patterns of parameter names
   int64_t epochs = 0;                       // 0: all
+  double warmup = 0.3;                      // of the steps after them
   bool global_stats = false;
 };
 

@@ -157,6 +157,13 @@ Section<FreezeConfig> FreezeSection() {
           "epochs from the beginning of the run for which they are frozen, to train a new head "
           "first; 0: all")
       .Also({"freeze_epochs", "until", "unfreeze_epoch"});
+  s.Add("warmup", &FreezeConfig::warmup)
+      .Default(FreezeConfig().warmup)
+      .Range(0, 1)
+      .Help(
+          "with epochs: the fraction of the steps after them in which the learning rate of these "
+          "parameters rises from 0 to the schedule's, which may be at its peak; 0: at once")
+      .Also({"warm_up", "warmup_fraction", "unfreeze_warmup"});
   s.Add("global_stats", &FreezeConfig::global_stats)
       .Default(false)
       .Help(

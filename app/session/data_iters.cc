@@ -2,12 +2,14 @@
 #include "app/session/data_iters.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "app/session/class_checks.h"
 #include "app/session/shape_check.h"
 #include "app/session/source_params.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/json.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/io/example_weight.h"
 #include "mxtrain/train/loss_report.h"
@@ -49,9 +51,10 @@ std::unique_ptr<DataIter> DataIters::Whole(bool validation) {
   return Make(validation, Pass::kWhole);
 }
 
-std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass) {
+std::unique_ptr<DataIter> DataIters::Make(bool validation, Pass pass,
+                                          std::shared_ptr<const io::Source> examples) {
   const config::SourceConfig& c = ConfigOf(validation);
-  std::shared_ptr<const io::Source> source = Examples(validation);
+  std::shared_ptr<const io::Source> source = examples ? std::move(examples) : Examples(validation);
   io::PipelineParam p;
   p.Init(ParamsOf(*source, c, pass), "data");
   if (pass == Pass::kTraining) {
@@ -119,6 +122,28 @@ std::unique_ptr<DataIter> DataIters::Over(bool validation,
   p.Init(kwargs, "data");
   p.Feed(ctx_);
   return io::NewPipeline(runtime_, std::move(features), {}, p);
+}
+
+std::string DataIters::Preparation(bool validation) const {
+  // How fast, which order, and what is done with a record that cannot be read.
+  const std::set<std::string> of_the_run = {"seed",  "workers",     "prefetch",
+                                            "cache", "cache_bytes", "max_bad"};
+  Json params = Json::object(), transforms = Json::array();
+  for (const auto& [name, value] :
+       ParamsOf(*sets_.opened(validation), ConfigOf(validation), Pass::kOnce)) {
+    if (!of_the_run.contains(name)) params[name] = value;
+  }
+  const std::vector<io::TransformSpec> chain = Transforms(validation);
+  for (const io::TransformSpec& transform : chain) {
+    Json of = Json::object();
+    for (const auto& [name, value] : transform.kwargs) of[name] = value;
+    transforms.push_back({transform.name, of});
+  }
+  const bool draws = !std::ranges::all_of(chain, io::StaysInEvaluation);
+  return Json{{"pipeline", params},
+              {"transforms", transforms},
+              {"seed", draws ? Json(config().seed) : Json()}}
+      .dump();
 }
 
 void DataIters::RequireSameEpochs() const {

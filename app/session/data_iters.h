@@ -40,7 +40,12 @@ class DataIters {
   std::unique_ptr<DataIter> Whole(bool validation);
   // One pass over all records in the order of the source, none skipped or replaced, prepared as in
   // training or validation.
-  std::unique_ptr<DataIter> Once(bool validation) { return Make(validation, Pass::kOnce); }
+  // `examples`: those records, or some of them.
+  std::unique_ptr<DataIter> Once(bool validation, std::shared_ptr<const io::Source> examples) {
+    return Make(validation, Pass::kOnce, std::move(examples));
+  }
+  // All that decides what Once makes of a record, JSON. After Training.
+  std::string Preparation(bool validation) const;
   // As Training and Validation, of examples that have other data: features of these records.
   std::unique_ptr<DataIter> Over(bool validation, std::shared_ptr<const io::Source> features);
   // Throws DiagnosticError, naming what is random, unless each image is the same in every epoch.
@@ -59,7 +64,9 @@ class DataIters {
   const config::SourceConfig& ConfigOf(bool validation) const {
     return validation ? config().data.val : config().data.train;
   }
-  std::unique_ptr<DataIter> Make(bool validation, Pass pass);
+  // `examples`: null: all of the set.
+  std::unique_ptr<DataIter> Make(bool validation, Pass pass,
+                                 std::shared_ptr<const io::Source> examples = nullptr);
   std::shared_ptr<const io::Source> Examples(bool validation);
   Kwargs ParamsOf(const io::Source& source, const config::SourceConfig& c, Pass pass) const;
   // As io::NewPipeline: of examples in buckets, if data.bucket_lengths names any, and in training

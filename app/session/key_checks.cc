@@ -117,6 +117,12 @@ void CheckPatterns(const SessionView& session) {
   for (const std::string& pattern : train.freeze.except) check("freeze.except", pattern);
   for (const std::string& pattern : train.lora.whole) check("lora.whole", pattern);
   for (const auto& [pattern, init] : train.initializers) check("initializers", pattern);
+  if (train.freeze.epochs == 0 && train.freeze.warmup != config::FreezeConfig().warmup) {
+    session.diagnostics.Error(
+        session.loaded.PlaceOf("train.freeze.warmup"),
+        "train.freeze.warmup is for layers that are frozen for some epochs, and none are",
+        "set train.freeze.epochs, or remove train.freeze.warmup");
+  }
   const bool freezes =
       !train.freeze.layers.empty() || !train.freeze.except.empty() || !train.lora.layers.empty();
   const char* without = freezes                     ? nullptr

@@ -298,17 +298,27 @@ std::vector<std::unique_ptr<tasks::Task>> Session::Tasks() {
   return TasksOf(view(), class_names(), data);
 }
 
-void Session::CacheFeatures(TrainOptions* options) {
-  if (config().data.cache != "features") return;
+void Session::CacheFeatures(TrainOptions* options, const std::string& folder) {
+  if (config().data.cache != "features") {
+    if (folder.empty()) return;
+    Throw(ErrorKind::kUsage,
+          "--features {}: the configuration computes no features once; set data.cache: features, "
+          "with layers that are frozen, or leave the option out",
+          folder);
+  }
   Features();  // reports at its place what forbids them
   FeatureOptions features;
   features.train = sets_.opened(false);
   features.val = sets_.opened(true);
   features.limit_bytes = config().data.cache_bytes.bytes;
-  features.whole = [this](bool validation) { return iters_.Once(validation); };
+  features.whole = [this](bool validation, std::shared_ptr<const io::Source> examples) {
+    return iters_.Once(validation, std::move(examples));
+  };
   features.over = [this](bool validation, std::shared_ptr<const io::Source> source) {
     return iters_.Over(validation, std::move(source));
   };
+  features.folder = folder;
+  features.preparation = [this](bool validation) { return iters_.Preparation(validation); };
   options->features = std::move(features);
 }
 

@@ -80,8 +80,9 @@ class Session {
   // Options of a training run from configuration and flags.
   TrainOptions MakeTrainOptions() const;
   // With data.cache: features, lets a run compute features once. After TrainIter and ValIter; the
-  // session must outlive the run. Throws DiagnosticError, naming what forbids it.
-  void CacheFeatures(TrainOptions* options);
+  // session must outlive the run. `folder`: where they are kept for other runs, "": nowhere. Throws
+  // DiagnosticError, naming what forbids it, and kUsage for a folder without such features.
+  void CacheFeatures(TrainOptions* options, const std::string& folder = "");
   // Instead, for commands that measure steps: layers that are frozen for some epochs learn from the
   // start, and all layers are computed. Says so.
   void MeasureAllLayers(TrainOptions* options) const;

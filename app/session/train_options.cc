@@ -134,7 +134,8 @@ TrainOptions TrainOptionsOf(const config::TrainConfig& train, const config::Net&
   static_cast<BindOptions&>(o) = BindOptionsOf(train, net, devices, deterministic);
   o.symbol = net.symbol;
   o.without_factors = net.without_factors;
-  o.freeze = {FrozenOf(train, net), train.freeze.epochs, FixesStatistics(train)};
+  o.freeze = {FrozenOf(train, net), train.freeze.epochs, FixesStatistics(train),
+              train.freeze.warmup};
   o.epochs = train.epochs;
   o.max_steps = train.max_steps;
   o.optimizer = {train.optimizer.name, train.optimizer.params};

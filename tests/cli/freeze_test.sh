@@ -37,6 +37,22 @@ expect 9 check head.yaml data.cache=features  # the small images of both sets ar
 says "learning rates, as multiples of the schedule's:"
 expect 0 verify-resume head.yaml data.cache=features train.epochs=1
 
+# --- runs of a sweep share them, where what is swept leaves them as they are
+expect 0 sweep head.yaml --out rates data.cache=features 'train.optimizer.lr=[0.01,0.001]'
+holds "the second run did not find the features of the first" grep -q "features: 36 of 36 training images are in" rates/0002/mxtrain.log
+holds "the first run found features" grep -q "features: 0 of 36 training images are in" rates/0001/mxtrain.log
+holds "shared features gave other bits" "$helper" compare rates/0002/checkpoints/last cached/checkpoints/last
+holds "shared features gave another best model" "$helper" compare rates/0002/checkpoints/best cached/checkpoints/best
+holds "the features were kept" [ ! -e rates/features ]
+expect 0 sweep head.yaml --out crops data.cache=features train.epochs=1 'data.train.transforms=[[{resize: [32, 32]}],[{resize: [36, 36]},{center_crop: [32, 32]}]]'
+holds "features of other transforms were shared" grep -q "features: 0 of 36 training images are in" crops/0002/mxtrain.log
+holds "features of validation were not shared" grep -q "features: 18 of 18 validation images are in" crops/0002/mxtrain.log
+expect 0 sweep head.yaml --out folds data.cache=features train.epochs=1 --folds 3
+holds "a fold did not find the features of another" grep -q "features: 12 of 24 training images are in" folds/0002/mxtrain.log
+holds "all features are known by then" grep -q "features: 24 of 24 training images are in" folds/0003/mxtrain.log
+expect 2 train head.yaml --out none --features kept
+says "--features kept: the configuration computes no features once"
+
 # --- what it takes, before it is taken
 expect 0 plan head.yaml data.cache=features
 prints "features: "
@@ -87,6 +103,7 @@ says "are computed in every step, since it draws random numbers"
 # --- the head first, then all: in one run, stopped and resumed where the others begin to learn
 expect 0 train head.yaml --out both train.freeze.epochs=2 train.epochs=4
 says "epoch 3: the frozen parameters learn from here on"
+says "0 to 1 in the first 30 % after 2 epochs"
 says "frozen"
 expect 0 train head.yaml --out both_cached train.freeze.epochs=2 train.epochs=4 data.cache=features -q
 holds "features gave other bits in later epochs" "$helper" compare both/checkpoints/last both_cached/checkpoints/last
@@ -97,6 +114,14 @@ rm -rf both/checkpoints/last both/checkpoints/previous both/checkpoints/best bot
 mv both/checkpoints/epoch-0002 both/checkpoints/last
 expect 0 train both --resume -q
 holds "a run resumed where layers begin to learn ends in other bits" "$helper" compare both/checkpoints/last both_cached/checkpoints/last
+expect 0 plan head.yaml train.freeze.epochs=2 train.freeze.warmup=0.25
+prints "0 to 1 in the first 25 % after 2 epochs"
+expect 0 plan head.yaml train.freeze.epochs=2 train.freeze.warmup=0
+prints "1 after 2 epochs"
+expect 3 check head.yaml train.freeze.warmup=0.2
+says "train.freeze.warmup is for layers that are frozen for some epochs"
+expect 3 check head.yaml train.freeze.epochs=2 train.freeze.warmup=1.5
+says "train.freeze.warmup"
 expect 3 check head.yaml 'train.freeze.except=[fd_*]'
 says "train.freeze.except: 'fd_*' matches no parameter"
 expect 3 check head.yaml 'train.freeze.except=[]'

@@ -9,7 +9,7 @@
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/internal/epoch_order.h"
-#include "mxtrain/io/internal/holdout_source.h"
+#include "mxtrain/io/subset.h"
 
 namespace mxtrain::io {
 namespace {

@@ -9,6 +9,7 @@
 #include "mxtrain/base/philox.h"
 #include "mxtrain/io/example_files.h"
 #include "mxtrain/io/internal/holdout_groups.h"
+#include "mxtrain/io/subset.h"
 
 namespace mxtrain::io {
 namespace {

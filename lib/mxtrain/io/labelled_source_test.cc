@@ -12,6 +12,7 @@
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/internal/holdout_source.h"
 #include "mxtrain/io/source_factory.h"
+#include "mxtrain/io/subset.h"
 #include "tests/support/source_error.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text_checks.h"

@@ -10,6 +10,7 @@
 #include "mxtrain/io/example_files.h"
 #include "mxtrain/io/image_targets.h"
 #include "mxtrain/io/internal/holdout_source.h"
+#include "mxtrain/io/subset.h"
 
 namespace mxtrain::io {
 namespace {

@@ -144,6 +144,10 @@ class MXTRAIN_API OptimizerUpdater {
   OptimizerUpdater(Runtime& runtime, std::unique_ptr<Optimizer> optimizer, std::vector<Key> keys,
                    double rescale_grad);
 
+  // The rate of keys that begin to learn later (first_step above 0) rises in equal parts over their
+  // first so many updates, to the scheduled one; 0: it is that from the first on. From the next
+  // BeginStep on.
+  void SetWarmup(int64_t updates) { warmup_ = updates; }
   // Sets this step's values for all keys; call before the step's pushes. `lr`: the scheduled rate.
   void BeginStep(int64_t step, double lr);
   // Scales all gradients of the step by min(1, max_norm / ||g||), g = all of them times
@@ -209,6 +213,7 @@ class MXTRAIN_API OptimizerUpdater {
   std::map<int, NDArray> rows_read_;                          // by key
   std::map<int, std::vector<PreparedCall>> updates_of_rows_;  // one for each array of rows
   double rescale_grad_;
+  int64_t warmup_ = 0;
 };
 
 }  // namespace mxtrain

@@ -81,6 +81,8 @@ void OptimizerUpdater::BeginStep(int64_t step, double lr) {
     v.weight_decay = optimizer_->weight_decay() * keys_[k].multipliers.weight_decay;
     v.rescale_grad = rescale_grad_;
     v.step = step + 1 - keys_[k].first_step;
+    if (keys_[k].first_step > 0 && v.step < warmup_)
+      v.lr *= static_cast<double>(v.step) / static_cast<double>(warmup_);
     v.draw = DrawOf(runtime_.resources().seed(), keys_[k].name, step + 1);
     optimizer_->FillScalars(v, scalars->values.data() + k * width);
   }

@@ -8,6 +8,8 @@
 
 #include "mxtrain/base/clock.h"
 #include "mxtrain/base/error.h"
+#include "mxtrain/io/subset.h"
+#include "mxtrain/train/internal/feature_file.h"
 
 namespace mxtrain {
 
@@ -67,11 +69,7 @@ class FeatureSource final : public io::Source {
   // Of the `row`-th of `rows` examples, of all fields.
   void Set(int64_t index, const std::vector<std::vector<float>>& fields, int64_t row,
            int64_t rows) {
-    if (values_.empty()) {
-      values_.resize(static_cast<size_t>(size() * numbers_));
-      is_known_.resize(static_cast<size_t>(size()));
-    }
-    float* next = values_.data() + index * numbers_;
+    float* next = PlaceFor(index);
     int64_t set = 0;
     for (const std::vector<float>& field : fields) {
       const int64_t count = static_cast<int64_t>(field.size()) / rows;
@@ -80,12 +78,31 @@ class FeatureSource final : public io::Source {
       next = std::copy_n(field.begin() + row * count, count, next);
     }
     MXTRAIN_ASSERT(set == numbers_);
-    is_known_[static_cast<size_t>(index)] = true;
   }
-  void SetUnreadable(const BadExample& bad) { reasons_[bad.index] = bad.reason; }
+  // All numbers of an example, as NumbersOf gives them.
+  void Set(int64_t index, std::span<const float> numbers) {
+    MXTRAIN_ASSERT(std::ssize(numbers) == numbers_);
+    std::ranges::copy(numbers, PlaceFor(index));
+  }
+  // Empty for an example that was not set.
+  std::span<const float> NumbersOf(int64_t index) const {
+    if (values_.empty() || !is_known_[static_cast<size_t>(index)]) return {};
+    return {values_.data() + index * numbers_, static_cast<size_t>(numbers_)};
+  }
+  int64_t numbers() const { return numbers_; }
+  void SetUnreadable(int64_t index, const std::string& reason) { reasons_[index] = reason; }
   int64_t Bytes() const { return size() * numbers_ * static_cast<int64_t>(sizeof(float)); }
 
  private:
+  float* PlaceFor(int64_t index) {
+    if (values_.empty()) {
+      values_.resize(static_cast<size_t>(size() * numbers_));
+      is_known_.resize(static_cast<size_t>(size()));
+    }
+    is_known_[static_cast<size_t>(index)] = true;
+    return values_.data() + index * numbers_;
+  }
+
   const std::shared_ptr<const io::Source> examples_;
   std::vector<io::FieldSpec> data_fields_, label_fields_;
   int64_t numbers_ = 0;                     // of one example
@@ -100,7 +117,12 @@ struct FeatureCache::Set {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<const InputOrder> order;
   FeatureSource* to = nullptr;
-  std::vector<NDArray> inputs;  // kept to avoid allocations
+  std::vector<int64_t> numbers;  // of the examples in `to`; empty: all, in order
+  std::vector<NDArray> inputs;   // kept to avoid allocations
+  bool any_place = true;         // no bit depends on the place in the batch, as far as was seen
+  int64_t IndexOf(int64_t index) const {
+    return numbers.empty() ? index : numbers[static_cast<size_t>(index)];
+  }
 };
 
 namespace {
@@ -172,7 +194,8 @@ int64_t FeatureCache::Bytes() const {
 // Each set is computed as the uncached run would: in training, or in evaluation.
 FeatureCache::Set FeatureCache::MakeSet(bool validation) const {
   Set set;
-  set.examples = options_.features->whole(validation);
+  const FeatureOptions& data = *options_.features;
+  set.examples = data.whole(validation, validation ? data.val : data.train);
   const Symbol trunk = OnBatchesOf(*set.examples, runtime_.operators(), cut_.trunk);
   Executor::BindRequest request =
       EvaluationRequest(trunk, ArraysOf(*set.examples), options_.workers[0], options_.modes);
@@ -196,12 +219,51 @@ bool FeatureCache::Fill(const std::function<bool()>& stop) {
         "turn it off to have all of them computed once",
         cut_.held_up_by);
   }
-  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  if (!FillFrom(training_.get(), stop, kAll)) return false;
-  if (validation_ && !FillFrom(validation_.get(), stop, kAll)) return false;
+  if (!Complete(/*validation=*/false, stop)) return false;
+  if (validation_ && !Complete(/*validation=*/true, stop)) return false;
   validation_.reset();
   training_.reset();
   Tell(SteadySeconds() - begin);
+  return true;
+}
+
+// All features of one set.
+bool FeatureCache::Complete(bool validation, const std::function<bool()>& stop) {
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  Set* const set = (validation ? validation_ : training_).get();
+  const FeatureOptions& data = *options_.features;
+  if (data.folder.empty()) return FillFrom(set, stop, kAll);
+  const std::shared_ptr<const io::Source>& source = validation ? data.val : data.train;
+  FeatureFile file(data.folder,
+                   FeatureKey(runtime_, options_, cut_, args_, auxs_, *set->examples, validation),
+                   set->to->numbers(), runtime_.log("train"));
+  const std::vector<std::optional<uint64_t>> identities = RecordIdentities(*source);
+  if (!file.any_place() && !file.HoldsInOrder(identities)) file.Clear();
+  for (int64_t i = 0; i < source->size(); ++i) {
+    const auto identity = identities[static_cast<size_t>(i)];
+    const std::span<const float> kept = identity ? file.Find(*identity) : std::span<const float>{};
+    if (kept.empty()) {
+      set->numbers.push_back(i);
+    } else {
+      set->to->Set(i, kept);
+    }
+  }
+  runtime_.log("train").Info("features: {} of {} {} images are in {}",
+                             source->size() - std::ssize(set->numbers), source->size(),
+                             validation ? "validation" : "training", file.path());
+  if (set->numbers.empty()) {
+    if (!file.any_place()) TellOfPlaces();
+    return true;
+  }
+  if (std::ssize(set->numbers) < source->size())
+    set->examples = data.whole(validation, io::NewSubset(source, set->numbers));
+  if (!FillFrom(set, stop, kAll)) return false;
+  for (const int64_t i : set->numbers) {
+    const auto identity = identities[static_cast<size_t>(i)];
+    const std::span<const float> numbers = set->to->NumbersOf(i);
+    if (identity && !numbers.empty()) file.Add(*identity, numbers);
+  }
+  file.Save(set->any_place);
   return true;
 }
 
@@ -212,15 +274,18 @@ bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t
   set->examples->Reset(0);
   for (int64_t b = 0; b < most_batches && set->examples->Next(&batch); ++b) {
     if (stop && stop()) return false;
-    if (b == 0 && set == training_.get()) CheckIndependence(set, batch);
+    if (b == 0 && (set == training_.get() || !options_.features->folder.empty()))
+      set->any_place = CheckIndependence(set, batch);
     std::vector<std::vector<float>> fields;
     for (const NDArray& output : Run(set, batch)) fields.push_back(output.ToVector());
     for (const NDArray& input : InputsOf(*set, batch)) fields.push_back(input.ToVector());
     for (const NDArray& label : batch.label) fields.push_back(label.ToVector());
     for (int64_t row = 0; row < batch.count; ++row) {
-      set->to->Set(batch.index[static_cast<size_t>(row)], fields, row, set->examples->batch_size());
+      set->to->Set(set->IndexOf(batch.index[static_cast<size_t>(row)]), fields, row,
+                   set->examples->batch_size());
     }
-    for (const BadExample& bad : batch.bad) set->to->SetUnreadable(bad);
+    for (const BadExample& bad : batch.bad)
+      set->to->SetUnreadable(set->IndexOf(bad.index), bad.reason);
     if (SteadySeconds() < told + kBetweenLines) continue;
     told = SteadySeconds();
     runtime_.log("train").Info("features of {} of {} {} images are computed",
@@ -253,11 +318,12 @@ std::vector<NDArray> FeatureCache::Run(Set* set, const DataBatch& batch) {
   return set->executor->outputs();
 }
 
-// Examples must have the same features among others and in other places, up to rounding.
-void FeatureCache::CheckIndependence(Set* set, const DataBatch& batch) {
+// Examples must have the same features among others and in other places, up to rounding. Whether
+// they have them bit for bit.
+bool FeatureCache::CheckIndependence(Set* set, const DataBatch& batch) {
   constexpr double kRounding = 1e-4;  // of the largest number
   const int64_t rows = set->examples->batch_size();
-  if (rows == 1) return;
+  if (rows == 1) return true;
   std::vector<std::vector<float>> before;
   for (const NDArray& output : Run(set, batch)) before.push_back(output.ToVector());
   DataBatch changed;
@@ -280,7 +346,11 @@ void FeatureCache::CheckIndependence(Set* set, const DataBatch& batch) {
           "features: {} depends on the other examples of a batch, so it cannot be computed once",
           cut_.trunk.ListOutputs()[i]);
   }
-  if (same) return;
+  if (!same && set == training_.get()) TellOfPlaces();
+  return same;
+}
+
+void FeatureCache::TellOfPlaces() const {
   runtime_.log("train").Info(
       "features: their last bits depend on the place of an image in its batch; results are those "
       "without a cache up to rounding");

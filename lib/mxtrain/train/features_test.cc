@@ -7,7 +7,10 @@
 #include <cmath>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/math.h"
+#include "mxtrain/io/subset.h"
 #include "mxtrain/train/feature_cut.h"
+#include "mxtrain/train/internal/feature_file.h"
 #include "tests/support/layers.h"
 #include "tests/support/training_run.h"
 
@@ -51,6 +54,30 @@ void WriteImageTable(const TempDir& folder) {
   folder.Write("table.csv", text);
 }
 
+// Counts what is read of another source.
+class CountingSource final : public io::Source {
+ public:
+  explicit CountingSource(std::shared_ptr<const io::Source> source) : source_(std::move(source)) {}
+  int64_t reads() const { return reads_; }
+
+  int64_t size() const override { return source_->size(); }
+  const std::vector<io::FieldSpec>& data_fields() const override { return source_->data_fields(); }
+  const std::vector<io::FieldSpec>& label_fields() const override {
+    return source_->label_fields();
+  }
+  void Read(int64_t index, io::Sample* sample) const override {
+    ++reads_;
+    source_->Read(index, sample);
+  }
+  std::string Name(int64_t index) const override { return source_->Name(index); }
+  std::optional<int> ClassOf(int64_t index) const override { return source_->ClassOf(index); }
+  const std::vector<std::string>& class_names() const override { return source_->class_names(); }
+
+ private:
+  const std::shared_ptr<const io::Source> source_;
+  mutable std::atomic<int64_t> reads_ = 0;
+};
+
 struct FrozenSpec {
   bool table = false;  // of images with numbers, as WriteImageTable writes it
   Symbol net = TrunkAndHead();
@@ -63,18 +90,26 @@ struct FrozenSpec {
   EarlyStop early_stop;
   std::string folder;
   int batch = kBatch, side = kSide, val_side = kSide;
+  std::string shared;  // FeatureOptions::folder
+  std::string preparation = "as is";
+  std::vector<int64_t> examples;  // to train on; empty: all
+  uint64_t seed = 5;              // of the initial values
 };
 
 // Everything in one training process, on images.
 struct FrozenProcess {
-  std::unique_ptr<Runtime> runtime = NewRuntime("threaded", 2, 5);
+  std::unique_ptr<Runtime> runtime;
   std::shared_ptr<const io::Source> source;
+  std::shared_ptr<const CountingSource> trained_on;
   std::unique_ptr<DataIter> train, val;
   std::unique_ptr<Trainer> trainer;
   int batch, side, val_side;
 
   FrozenProcess(const TempDir& data, const FrozenSpec& spec)
-      : batch(spec.batch), side(spec.side), val_side(spec.val_side) {
+      : runtime(NewRuntime("threaded", 2, spec.seed)),
+        batch(spec.batch),
+        side(spec.side),
+        val_side(spec.val_side) {
     source = spec.table
                  ? io::MakeSource(
                        "csv", {{"path", data.path("table.csv")},
@@ -82,7 +117,9 @@ struct FrozenProcess {
                                {"data_fields", "(data=photo, size=width, size=height, code=code)"},
                                {"label_fields", "(softmax_label=class)"}})
                  : io::MakeSource("image_folder", {{"path", data.path("images")}});
-    train = Iter(source, "training", true, true, side);
+    trained_on = std::make_shared<const CountingSource>(
+        spec.examples.empty() ? source : io::NewSubset(source, spec.examples));
+    train = Iter(trained_on, "training", true, true, side);
     val = Iter(source, "evaluation", false, true, val_side);
     TrainOptions options;
     options.symbol = spec.net;
@@ -99,10 +136,13 @@ struct FrozenProcess {
     options.report_seconds = 0;
     if (spec.cached) {
       FeatureOptions& features = options.features.emplace();
-      features.train = features.val = source;
+      features.train = trained_on;
+      features.val = source;
+      features.folder = spec.shared;
+      features.preparation = [text = spec.preparation](bool) { return text; };
       features.limit_bytes = spec.limit_bytes;
-      features.whole = [this](bool validation) {
-        return Iter(source, "evaluation", false, true, validation ? val_side : side);
+      features.whole = [this](bool validation, std::shared_ptr<const io::Source> examples) {
+        return Iter(std::move(examples), "evaluation", false, true, validation ? val_side : side);
       };
       features.over = [this](bool validation, std::shared_ptr<const io::Source> over) {
         return Iter(std::move(over), validation ? "evaluation" : "training", !validation, false);
@@ -220,6 +260,96 @@ TEST_CASE("a head on features reads other inputs beside them, as in a run that c
                     doctest::Contains("Convolution 'conv' reads the input 'data', and it learns"));
 }
 
+// How often a run reads its images. The last batch is filled up.
+int64_t ReadsOfRun(const TempDir& data, const FrozenSpec& spec) {
+  FrozenProcess process(data, spec);
+  const int64_t before = process.trained_on->reads();
+  Log log;
+  process.trainer->Run(log);
+  return process.trained_on->reads() - before;
+}
+
+TEST_CASE("a run computes the features that no other run has left for it") {
+  const TempDir data, shared;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.cached = true;
+  spec.optimizer.params = {{"lr", "0.02"}};
+  const FrozenOutcome alone = RunFrozen(data, spec);
+
+  spec.shared = shared.path("features");
+  spec.optimizer.params = {{"lr", "0.01"}};
+  // Each image is read to be recognized, and again where its features are computed.
+  const int64_t computed = kExamples + RoundUp<int64_t>(kExamples, kBatch);
+  CHECK(ReadsOfRun(data, spec) == computed);
+  CHECK(ReadsOfRun(data, spec) == kExamples);
+  spec.optimizer.params = {{"lr", "0.02"}};
+  const FrozenOutcome after = RunFrozen(data, spec);
+  CHECK(after.last == alone.last);
+  REQUIRE(after.epochs.size() == 4);
+  for (size_t e = 0; e < 4; ++e) CheckSameEpoch(after.epochs[e], alone.epochs[e]);
+
+  // Other values of the frozen layers, and other images that they see, have other features.
+  spec.seed = 6;
+  CHECK(ReadsOfRun(data, spec) == computed);
+  spec.seed = 5;
+  spec.preparation = "upside down";
+  CHECK(ReadsOfRun(data, spec) == computed);
+  spec.preparation = "as is";
+  spec.batch = 4;
+  CHECK(ReadsOfRun(data, spec) == 2 * kExamples);
+  spec.batch = kBatch;
+  CHECK(ReadsOfRun(data, spec) == kExamples);
+}
+
+TEST_CASE("of the features of another fold those of its own images are computed") {
+  const TempDir data, shared;
+  WriteImages(data);
+  FrozenSpec first, second;
+  first.cached = second.cached = true;
+  for (int64_t i = 0; i < kExamples; ++i) {
+    if (i % 4 != 0) first.examples.push_back(i);
+    if (i % 4 != 1) second.examples.push_back(i);
+  }
+  const FrozenOutcome alone = RunFrozen(data, second);
+  first.shared = second.shared = shared.path("features");
+  const int64_t size = std::ssize(second.examples);
+  CHECK(ReadsOfRun(data, first) == size + RoundUp<int64_t>(size, kBatch));
+  const int64_t reads = ReadsOfRun(data, second);
+  const int64_t missing = RoundUp<int64_t>(kExamples / 4, kBatch),
+                all = RoundUp<int64_t>(size, kBatch);
+  // Where last bits depend on the place in a batch, features are good for the same list alone.
+  CHECK((reads == size + missing || (RowsDependOnBatch() && reads == size + all)));
+  CHECK(RunFrozen(data, second).last == alone.last);
+
+  // A file that is damaged is computed again.
+  for (const auto& file : std::filesystem::directory_iterator(shared.path("features"))) {
+    std::string bytes = ReadFile(file.path());
+    bytes[bytes.size() / 2] = static_cast<char>(~bytes[bytes.size() / 2]);
+    WriteFileAtomically(file.path(), bytes);
+  }
+  CHECK(RunFrozen(data, second).last == alone.last);
+  CHECK(ReadsOfRun(data, second) == size);
+}
+
+TEST_CASE("features that depend on the place in a batch are good for the same examples in order") {
+  const TempDir folder;
+  const std::vector<float> a{1, 2}, b{3, 4};
+  FeatureFile file(folder.path(""), "key", 2, Logger());
+  file.Add(7, a);
+  file.Add(8, b);
+  file.Save(/*any_place=*/false);
+  const FeatureFile again(folder.path(""), "key", 2, Logger());
+  CHECK_FALSE(again.any_place());
+  CHECK(again.HoldsInOrder({7, 8}));
+  for (const auto& other : std::vector<std::vector<std::optional<uint64_t>>>{
+           {8, 7}, {7}, {7, 8, 9}, {7, std::nullopt}, {}})
+    CHECK_FALSE(again.HoldsInOrder(other));
+  CHECK(std::ranges::equal(again.Find(8), b));
+  CHECK(again.Find(9).empty());
+  CHECK(FeatureFile(folder.path(""), "another key", 2, Logger()).examples() == 0);
+}
+
 TEST_CASE("validation images of another size have features of another shape") {
   const TempDir data;
   WriteImages(data);
@@ -305,11 +435,13 @@ TEST_CASE("layers that are frozen for some epochs learn afterwards, from zero op
 }
 
 // Adam's first update of a parameter has the size of the rate, whatever its gradient is.
-TEST_CASE("an optimizer counts the updates of a parameter from the step in which it is unfrozen") {
+void CheckFirstUpdate(double warmup, double factor) {
+  CAPTURE(warmup);
   const TempDir data, folder;
   WriteImages(data);
   FrozenSpec spec;
   spec.freeze.epochs = 2;
+  spec.freeze.warmup = warmup;
   spec.average_decay.reset();
   spec.folder = folder.path("checkpoints");
   FrozenProcess process(data, spec);
@@ -319,13 +451,32 @@ TEST_CASE("an optimizer counts the updates of a parameter from the step in which
   const Bits before = BitsAtEpoch(spec.folder, 2),
              after = BitsOf(
                  LoadCheckpoint(*process.runtime, CheckpointFolder(spec.folder).File("last")));
-  const double rate = 0.01 * 0.5 * (1 + std::cos(3.14159265358979 * 10 / 20));
+  const double rate = factor * 0.01 * 0.5 * (1 + std::cos(3.14159265358979 * 10 / 20));
   for (size_t i = 0; i < before.at("conv_weight").size(); ++i) {
     const double change = std::abs(static_cast<double>(after.at("conv_weight")[i]) -
                                    static_cast<double>(before.at("conv_weight")[i]));
     CHECK(change < 1.02 * rate);
     CHECK(change > 0.9 * rate);
   }
+}
+
+TEST_CASE("an optimizer counts the updates of a parameter from the step in which it is unfrozen") {
+  CheckFirstUpdate(0, 1);
+}
+
+TEST_CASE("the rate of parameters that are unfrozen rises over a part of the steps that are left") {
+  CheckFirstUpdate(0.5, 1.0 / 5);  // of ten steps
+  CheckFirstUpdate(1, 1.0 / 10);
+  const TempDir data;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.freeze.epochs = 2;
+  const std::string at_once = RunFrozen(data, spec).last;
+  spec.freeze.warmup = 0.1;  // one step: the schedule's rate from the first on
+  CHECK(RunFrozen(data, spec).last == at_once);
+  spec.freeze.warmup = 0.5;
+  CHECK(RunFrozen(data, spec).last != at_once);
+  CheckFrozenResumes(data, spec, {10, 11, 13, 17});
 }
 
 TEST_CASE("early stopping counts anew where frozen layers begin to learn") {

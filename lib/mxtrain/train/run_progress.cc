@@ -2,6 +2,7 @@
 #include "mxtrain/train/internal/run_progress.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "mxtrain/base/error.h"
 
@@ -69,6 +70,12 @@ void RunProgress::MoveTo(int64_t step_in_epoch) {
 void RunProgress::Unfreeze() {
   state_.unfrozen_step = state_.step;
   if (early_stop_) early_stop_->Restart();
+}
+
+int64_t RunProgress::WarmupSteps() const {
+  const bool before = state_.first_step > state_.unfrozen_step;  // in an earlier segment
+  const int64_t rest = (before ? state_.first_step : total_steps_) - state_.unfrozen_step;
+  return std::llround(options_.freeze.warmup * static_cast<double>(rest));
 }
 
 bool RunProgress::ReachesTarget(std::optional<double> value, bool higher_is_better) const {

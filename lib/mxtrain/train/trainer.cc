@@ -251,6 +251,7 @@ void Trainer::Impl::BindUnfrozen() {
   updates->RestoreResiduals(now);
   updates->RestoreAverages(now);
   updates->RestoreLossScale(now.state.loss_scale);
+  updates->SetWarmup(progress.WarmupSteps());
 }
 
 void Trainer::Impl::CompareData(bool validates, const std::string& then, const std::string& now,
@@ -348,8 +349,9 @@ void Trainer::Impl::Resume(const Checkpoint& checkpoint, bool extend) {
   updates->RestoreLossScale(state.loss_scale);
   progress.Resume(checkpoint);
   if (options.freeze.Unfreezes() && !frozen && was_frozen) progress.Unfreeze();
+  if (extend) progress.Extend(state);
+  if (!frozen) updates->SetWarmup(progress.WarmupSteps());
   if (!extend) return;
-  progress.Extend(state);
   extended = true;
   const int64_t steps = progress.steps_left();
   runtime.log("train").Info(

@@ -60,6 +60,9 @@ struct FreezeOptions {
   // Batch norms whose gamma and beta are frozen normalize by their moving averages meanwhile, and
   // do not change them.
   bool fix_statistics = false;
+  // The part of the steps after `epochs` in which their learning rate rises from 0 to the
+  // schedule's; 0: it is that at once.
+  double warmup = 0;
 
   bool Unfreezes() const { return !patterns.empty() && epochs > 0; }
 };
@@ -69,10 +72,17 @@ struct FreezeOptions {
 struct FeatureOptions {
   std::shared_ptr<const io::Source> train, val;  // val: if the run has validation data
   int64_t limit_bytes = 0;                       // 0: half of the free memory
-  // One pass over a data set in the order of its source, nothing skipped, in batches of the run.
-  std::function<std::unique_ptr<DataIter>(bool validation)> whole;
+  // One pass over these examples of a data set in their order, nothing skipped, in batches of the
+  // run.
+  std::function<std::unique_ptr<DataIter>(bool validation, std::shared_ptr<const io::Source>)>
+      whole;
   // The run's own iterator, over examples with these data.
   std::function<std::unique_ptr<DataIter>(bool validation, std::shared_ptr<const io::Source>)> over;
+  // Where features are kept for other runs (feature_file.h); "": nowhere.
+  std::string folder = {};
+  // How examples of a data set become what the trunk reads: equal records that are prepared equally
+  // are equal inputs. For `folder`.
+  std::function<std::string(bool validation)> preparation = {};
 };
 
 struct TrainOptions : BindOptions {

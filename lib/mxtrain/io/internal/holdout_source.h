@@ -68,8 +68,4 @@ struct HoldoutParam : Parameter<HoldoutParam> {
 MXTRAIN_API std::vector<int64_t> HoldoutIndices(const Source& source, const HoldoutParam& param,
                                                 const std::string& root);
 
-// The examples with these indices, in this order; classes, fields and warnings are the source's.
-MXTRAIN_API std::unique_ptr<Source> NewSubset(std::shared_ptr<const Source> source,
-                                              std::vector<int64_t> indices);
-
 }  // namespace mxtrain::io

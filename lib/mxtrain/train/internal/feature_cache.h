@@ -32,9 +32,10 @@ class FeatureCache {
   const std::map<std::string, NDArray>& args() const { return args_; }
   const std::map<std::string, NDArray>& auxs() const { return auxs_; }
 
-  // Computes all features, if they are not yet; nothing may be running. `stop`: checked between
-  // batches; returns false if it was true. Throws what the iterators throw, and kConfig if features
-  // depend on the other examples of a batch.
+  // Computes all features, if they are not yet; nothing may be running. Those that another run has
+  // left in FeatureOptions::folder are taken from there, and the others added. `stop`: checked
+  // between batches; returns false if it was true. Throws what the iterators throw, and kConfig if
+  // features depend on the other examples of a batch.
   bool Fill(const std::function<bool()>& stop);
   // Instead of Fill: those of the first batch of training, as a batch of train(), and of the first
   // batch of validation.
@@ -44,10 +45,12 @@ class FeatureCache {
   struct Set;
   int64_t Bytes() const;  // of all features and labels
   Set MakeSet(bool validation) const;
+  bool Complete(bool validation, const std::function<bool()>& stop);
   bool FillFrom(Set* set, const std::function<bool()>& stop, int64_t most_batches);
   std::vector<NDArray> Run(Set* set, const DataBatch& batch);
   std::vector<NDArray> InputsOf(const Set& set, const DataBatch& batch) const;  // cut_.inputs
-  void CheckIndependence(Set* set, const DataBatch& batch);
+  bool CheckIndependence(Set* set, const DataBatch& batch);
+  void TellOfPlaces() const;
   void Tell(double seconds) const;
 
   Runtime& runtime_;

@@ -44,6 +44,9 @@ class ParameterUpdates {
   // `updated`, else its gradients.
   void AppendLastWritten(size_t worker, bool updated, std::vector<engine::VarHandle>* vars) const;
 
+  // Of the parameters that were frozen before (OptimizerUpdater::SetWarmup).
+  void SetWarmup(int64_t updates) { updater_->SetWarmup(updates); }
+
   double base_lr() const { return updater_->optimizer().base_lr(); }
   int num_devices() const { return updater_->num_devices(); }
   // Of the optimizer, on one of num_devices() devices; by "NAME/0", "NAME/1", ... Sharded states:

@@ -22,6 +22,9 @@ class RunProgress {
   const TrainState& state() const { return state_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
+  // Of the parameters that begin to learn in step unfrozen_step: over how many steps their rate
+  // rises. In a run that was extended afterwards, as it was before.
+  int64_t WarmupSteps() const;
   int64_t steps_left() const { return total_steps_ - state_.step; }
   // That the run has when all its steps are made, the last perhaps in part.
   int64_t epochs() const {
