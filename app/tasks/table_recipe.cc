@@ -40,6 +40,7 @@ struct TablePlan {
   std::vector<Category> categories;
   std::vector<std::string> skipped;  // "id (a number for each row)"
   bool missing = false;              // cells of numbers, or of the target
+  bool commas = false;               // decimals are written with commas
 };
 
 std::set<std::string> ReservedNames() {
@@ -81,7 +82,7 @@ bool IsSkewed(const io::TableColumn& target) {
          std::abs(*target.log_skewness) < target.skewness / 2;
 }
 
-// All cells that are no numbers would be with a decimal point.
+// All cells that are no numbers are with decimal commas, in a table that has decimal points, too.
 bool HasDecimalCommas(const io::TableColumn& column) {
   return column.words > 0 && column.decimal_commas == column.words;
 }
@@ -91,7 +92,7 @@ std::string WhySkipped(const io::TableColumn& column) {
   if (column.distinct == 0) return "empty";
   if (column.distinct == 1) return "the same in every row";
   if (HasDecimalCommas(column))
-    return format("decimal commas, such as '{}': save the table with decimal points",
+    return format("decimal commas, such as '{}', beside columns with decimal points",
                   column.first_word);
   if (column.holds_words()) {
     if (column.distinct * 2 > column.words || column.distinct > kMostCategories)
@@ -113,6 +114,7 @@ TablePlan PlanTable(const std::vector<io::TableColumn>& columns, const io::Table
     plan.missing_words.insert(column.missing_words.begin(), column.missing_words.end());
   };
   plan.missing = target.missing > 0;
+  plan.commas = std::ranges::any_of(columns, &io::TableColumn::reads_commas);
   take_missing(target);
   for (const io::TableColumn& column : columns) {
     if (&column == &target) continue;
@@ -205,6 +207,7 @@ blocks:
           "texts of fewer than three words are categories here; to learn from the words in "
           "'{}', name that column text, and what is predicted label\n",
           plan_.categories[0].column);
+    if (plan_.commas) text += "numbers have decimal commas (decimal: ',')\n";
     const std::vector<std::string> missing(plan_.missing_words.begin(), plan_.missing_words.end());
     if (!missing.empty())
       text += format("taken as missing, as empty cells are: {}\n", FirstOf(missing, 8));
@@ -296,6 +299,7 @@ blocks:
         "    columns:\n{}",
         batch_, QuoteYaml(path_), columns);
     text += NormalizeLines();
+    if (plan_.commas) text += TextLine("    decimal: ','", "3,14 is a number");
     if (!plan_.missing_words.empty())
       text += TextLine(format("    missing_words: {}",
                               ListText({plan_.missing_words.begin(), plan_.missing_words.end()})),
@@ -378,7 +382,7 @@ std::unique_ptr<Recipe> RecognizeTable(const RecipeRequest& request, TableTarget
     Throw(
         ErrorKind::kData,
         "{}: the column '{}', which is to be predicted, holds numbers with decimal commas, such as "
-        "'{}'; save the table with decimal points",
+        "'{}', and other columns have decimal points; write all numbers alike",
         request.folder, target.name, target.first_word);
   }
   const bool classes = IsClasses(target);

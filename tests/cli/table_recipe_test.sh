@@ -48,9 +48,23 @@ says "--target nosuchcolumn: houses.csv has no such column; it has id, size, roo
 # Decimal commas are no words.
 awk -F, 'BEGIN { OFS = ";" } NR == 1 { print "size", "built", "price" } NR > 1 { print $2 ",5", $5, $8 }' houses.csv >commas.csv
 expect 0 init commas.csv
-prints "not read: size (decimal commas, such as '40,5': save the table with decimal points)"
-expect 4 init commas.csv --target size --output none.yaml
-says "the column 'size', which is to be predicted, holds numbers with decimal commas, such as '40,5'; save the table with decimal points"
+prints "numbers have decimal commas (decimal: ',')"
+holds "decimal commas are not written down" grep -qF "    decimal: ','" commas.yaml
+sed 's/,/./' commas.csv >points.csv
+expect 0 init points.csv
+expect 0 train commas.yaml --out commas train.epochs=1 -q
+expect 0 train points.yaml --out points train.epochs=1 -q
+holds "decimal commas gave other weights" "$helper" compare commas/checkpoints/last points/checkpoints/last
+expect 0 infer commas commas.csv
+expect 4 train commas.yaml --out none data.train.decimal=auto
+says "commas.csv:2: column 'size': '40,5' is not a number; set decimal: ',' for a table with decimal commas"
+expect 4 check commas.yaml data.train.decimal=auto
+says "commas.csv:2: column 'size': '40,5' is not a number; set decimal: ','"
+awk -F';' 'BEGIN { OFS = FS } { print $0, NR == 1 ? "share" : "0.5" NR }' commas.csv >mixed.csv
+expect 0 init mixed.csv --target price
+prints "not read: size (decimal commas, such as '40,5', beside columns with decimal points)"
+expect 4 init mixed.csv --target size --output none.yaml
+says "the column 'size', which is to be predicted, holds numbers with decimal commas, such as '40,5', and other columns have decimal points"
 # Too little.
 head -4 houses.csv >three.csv
 expect 4 init three.csv

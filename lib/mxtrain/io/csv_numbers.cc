@@ -15,12 +15,12 @@ constexpr double kBlurStandardized = 1.0 / (1 << 16), kBlurTold = 1.0 / (1 << 10
 
 // What rounding to float32 took from the number in a cell, itself rounded to float32: none of
 // numbers with so few digits that float32 gives them back.
-float RestOf(std::string_view cell, float value) {
+float RestOf(std::string_view cell, float value, bool commas) {
   constexpr auto kDigits = std::numeric_limits<float>::digits10;
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   double exact = 0;
-  if (std::count_if(cell.begin(), cell.end(), is_digit) <= kDigits || !ParseNumber(cell, &exact))
-    return 0;
+  if (std::count_if(cell.begin(), cell.end(), is_digit) <= kDigits) return 0;
+  if (!(commas ? ParseCommaNumber(cell, &exact) : ParseNumber(cell, &exact))) return 0;
   return static_cast<float>(exact - static_cast<double>(value));
 }
 
@@ -31,8 +31,8 @@ bool Blurs(double size, double spread, double tolerance) {
 
 }  // namespace
 
-void AppendNumber(std::string_view cell, float value, CsvField* field) {
-  const float rest = std::isnan(value) ? 0 : RestOf(cell, value);
+void AppendNumber(std::string_view cell, float value, CsvField* field, bool commas) {
+  const float rest = std::isnan(value) ? 0 : RestOf(cell, value, commas);
   if (rest != 0) field->rests.resize(field->numbers.size());
   field->numbers.push_back(value);
   if (rest != 0 || !field->rests.empty()) field->rests.push_back(rest);

@@ -15,6 +15,10 @@ namespace {
 constexpr size_t kNamesListed = 50;  // of columns, in a message
 constexpr const char* kSeparatedByBlanks =
     "; if blanks separate the columns, set delimiter: blanks, and give every line as many cells";
+constexpr const char* kHasComma =
+    "; set decimal: ',' for a table with decimal commas; decimal: '.' if they are words";
+constexpr const char* kHasPoint =
+    "; it has a decimal point, and decimal: ',' reads commas: write all numbers alike";
 constexpr const char* kNamesColumns =
     "; if this line holds the names of the columns, give the columns by these names";
 
@@ -33,18 +37,19 @@ std::string Sheet::Place(int64_t line, size_t column) const {
   return format("{}:{}: {}", file, line, ColumnName(column));
 }
 
-void Sheet::ThrowNoNumber(int64_t line, size_t column, std::string_view cell) const {
-  const bool comma = cell.find(',') != std::string_view::npos;
+void Sheet::ThrowNoNumber(int64_t line, size_t column, std::string_view cell, bool commas) const {
+  float ignored = 0;
   if (IsOutOfRange(cell)) {
     const bool small =
         cell.find("e-") != std::string_view::npos || cell.find("E-") != std::string_view::npos;
     Throw(ErrorKind::kData, "{}: '{}' is too {} for float32; {}", Place(line, column),
           Shortened(cell), small ? "small" : "large", small ? "write 0" : "scale the column");
   }
-  const char* advice = comma                                ? "; decimals are written with a point"
-                       : columns == 1 && HoldsBlanks(cell)  ? kSeparatedByBlanks
-                       : header.empty() && line == lines[0] ? kNamesColumns
-                                                            : "";
+  const char* advice = commas && ParseNumber(cell, &ignored) ? kHasPoint
+                       : !commas && HasDecimalComma(cell)    ? kHasComma
+                       : columns == 1 && HoldsBlanks(cell)   ? kSeparatedByBlanks
+                       : header.empty() && line == lines[0]  ? kNamesColumns
+                                                             : "";
   Throw(ErrorKind::kData, "{}: '{}' is not a number{}", Place(line, column), Shortened(cell),
         advice);
 }

@@ -211,7 +211,11 @@ class CsvSource final : public Source {
   void AddNumber(const Sheet& sheet, size_t row, size_t column, std::string_view cell,
                  CsvField* field) {
     cell = Trim(cell, kBlanksInQuotes);
-    AppendNumber(cell, NumberIn(sheet, *field, row, column, cell), field);
+    AppendNumber(cell, NumberIn(sheet, *field, row, column, cell), field, reads_commas());
+  }
+  bool reads_commas() const { return param_.decimal == CsvParam::kComma; }
+  bool Parses(std::string_view cell, float* value) const {
+    return reads_commas() ? ParseCommaNumber(cell, value) : ParseNumber(cell, value);
   }
   bool of_label_file(const CsvField& field) const {
     return field.label && !param_.label_csv.empty();
@@ -230,7 +234,9 @@ class CsvSource final : public Source {
       NoteMissing(sheet, field, row, column, cell);
       return kMissing;
     }
-    if (!ParseNumber(cell, &value)) sheet.ThrowNoNumber(sheet.lines[row], column, cell);
+    if (!Parses(cell, &value)) {
+      sheet.ThrowNoNumber(sheet.lines[row], column, cell, reads_commas());
+    }
     if (!std::isfinite(value))
       Throw(ErrorKind::kData, "{}: '{}' is not a finite number",
             sheet.Place(sheet.lines[row], column), Shortened(cell));
@@ -299,18 +305,20 @@ class CsvSource final : public Source {
     return own.empty() && class_names_.empty() ? param_.classes : own;
   }
 
-  // A column of numbers with a typo is not a column of words.
+  // A column of numbers with a typo is not a column of words, nor is one of decimal commas.
   bool HoldsWords(const std::vector<std::string_view>& cells, size_t column) const {
     float ignored = 0;
-    size_t words = 0, numbers = 0, first = 0;
+    size_t words = 0, numbers = 0, commas = 0, first = 0;
     for (size_t row = 0; row < cells.size(); ++row) {
       if (Missing(cells[row])) continue;
-      const bool number = ParseNumber(cells[row], &ignored);
+      const bool number = Parses(cells[row], &ignored);
       if (!number && words == 0) first = row;
       ++(number ? numbers : words);
+      commas += !number && HasDecimalComma(cells[row]) ? 1 : 0;
     }
-    if (words > 0 && numbers > words)
-      sheet_.ThrowNoNumber(sheet_.lines[first], column, cells[first]);
+    const bool decimals = param_.decimal == CsvParam::kAuto && commas == words;
+    if (words > 0 && (numbers > words || decimals))
+      sheet_.ThrowNoNumber(sheet_.lines[first], column, cells[first], reads_commas());
     return words > 0;
   }
 

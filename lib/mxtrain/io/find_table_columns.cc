@@ -36,15 +36,6 @@ bool IsSignOfMissing(std::string_view word) {
   return std::ranges::count(kSigns, Lower(word)) > 0;
 }
 
-// -?[0-9.]+,[0-9]+
-bool HasDecimalComma(std::string_view cell) {
-  if (cell.starts_with('-')) cell.remove_prefix(1);
-  const size_t comma = cell.find(',');
-  if (comma == 0 || comma == std::string_view::npos || comma + 1 == cell.size()) return false;
-  return cell.substr(0, comma).find_first_not_of("0123456789.") == std::string_view::npos &&
-         cell.substr(comma + 1).find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 double SkewnessOf(const std::vector<double>& numbers) {
   const auto count = static_cast<double>(numbers.size());
   const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
@@ -59,7 +50,7 @@ double SkewnessOf(const std::vector<double>& numbers) {
 
 class ColumnLook {
  public:
-  explicit ColumnLook(std::string name) {
+  ColumnLook(std::string name, bool commas) : commas_(commas) {
     column_.name = std::move(name);
     column_.whole = column_.rising = true;
   }
@@ -68,10 +59,12 @@ class ColumnLook {
     double number = 0;
     if (IsMissing(cell)) {
       ++column_.missing;
-    } else if (!ParseNumber(cell, &number)) {
+    } else if (!(commas_ ? ParseCommaNumber(cell, &number) : ParseNumber(cell, &number))) {
       if (words_[cell]++ == 0 && first_word_.empty()) first_word_ = cell;
     } else {
       different_.insert(cell);
+      column_.decimal_points += cell.find('.') != std::string_view::npos ? 1 : 0;
+      column_.reads_commas = column_.reads_commas || HasDecimalComma(cell);
       column_.whole = column_.whole && number == std::floor(number);
       column_.rising = column_.rising && (numbers_.empty() || number > numbers_.back());
       numbers_.push_back(number);
@@ -117,12 +110,25 @@ class ColumnLook {
     column_.log_skewness = SkewnessOf(numbers_);
   }
 
+  const bool commas_;  // numbers have decimal commas
   TableColumn column_;
   std::set<std::string_view> different_;  // numbers
   std::map<std::string_view, int64_t> words_;
   std::string_view first_word_;
   std::vector<double> numbers_;
 };
+
+// The first row holds the names.
+std::vector<TableColumn> LookAtColumns(const std::vector<std::vector<std::string_view>>& rows,
+                                       bool commas) {
+  std::vector<TableColumn> columns;
+  for (size_t c = 0; c < rows[0].size(); ++c) {
+    ColumnLook look(std::string(Trim(rows[0][c], kBlanksOfCell)), commas);
+    for (size_t row = 1; row < rows.size(); ++row) look.Add(rows[row][c]);
+    columns.push_back(look.Take());
+  }
+  return columns;
+}
 
 }  // namespace
 
@@ -150,13 +156,15 @@ std::optional<std::vector<TableColumn>> FindTableColumns(const std::string& path
     found_below = found_below || std::any_of(rows.begin() + 1, rows.end(),
                                              [&](const auto& row) { return row[c] == rows[0][c]; });
   if (found_below) return std::nullopt;
-  std::vector<TableColumn> columns;
-  for (size_t c = 0; c < rows[0].size(); ++c) {
-    ColumnLook look{std::string(Trim(rows[0][c], kBlanksOfCell))};
-    for (size_t row = 1; row < rows.size(); ++row) look.Add(rows[row][c]);
-    columns.push_back(look.Take());
-  }
-  return columns;
+  const std::vector<TableColumn> columns = LookAtColumns(rows, /*commas=*/false);
+  const bool commas =
+      std::ranges::any_of(columns,
+                          [](const TableColumn& column) {
+                            return column.words > 0 && column.decimal_commas == column.words;
+                          }) &&
+      std::ranges::all_of(columns,
+                          [](const TableColumn& column) { return column.decimal_points == 0; });
+  return commas ? LookAtColumns(rows, commas) : columns;
 }
 
 std::string IndicatedColumn(std::string_view name) {

@@ -351,8 +351,8 @@ TEST_CASE("csv says what is wrong and where") {
   CheckHas(with("1,2\n3,inf\n"),
            "b.csv:2: column 1 (counted from 0): 'inf' is not a finite number");
   CheckHas(with("1;2\n3;2,5\n"),
-           "b.csv:2: column 1 (counted from 0): '2,5' is not a number; decimals are written with a "
-           "point");
+           "b.csv:2: column 1 (counted from 0): '2,5' is not a number; set decimal: ',' for a "
+           "table with decimal commas");
   CheckHas(with("a,b\n\"1,2\n"), "b.csv:2: a quote is opened and never closed");
   CheckHas(with("a,b\n\"1\"2,3\n"), "b.csv:2: text follows the quote that ends a cell");
   CheckHas(with("1,2\n", {{"delimiter", "xy"}}),

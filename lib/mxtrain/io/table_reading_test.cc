@@ -204,13 +204,40 @@ TEST_CASE("csv: a comma between digits is not the separator where another one is
   const TempDir dir;
   for (const char* text : {"1,5;2,5;3\n4;5,5;6\n", "1,5\t2,5\t3\n4\t5,5\t6\n",
                            "1,5 2,5 3\n4 5,5 6\n", "1,5;2,5;3,5\n1,5;2,5;3,5\n"}) {
-    CheckHas(
-        WhyNoTable(dir, text, kByNumber),
-        "t.csv:1: column 0 (counted from 0): '1,5' is not a number; decimals are written with a "
-        "point");
+    CheckHas(WhyNoTable(dir, text, kByNumber),
+             "t.csv:1: column 0 (counted from 0): '1,5' is not a number; set decimal: ',' for a "
+             "table with decimal commas");
+    Kwargs commas = kByNumber;
+    commas.emplace_back("decimal", ",");
+    const TableRows rows = RowsOf(*OpenTable(dir, text, commas));
+    CHECK(rows[0][0] == 1.5F);
+    CHECK(rows.size() == 2);
   }
   CHECK(RowsOf(*OpenTable(dir, "1,5,3\n4,5,6\n", kByNumber)) == TableRows{{1, 5, 3}, {4, 5, 6}});
   CHECK(OpenTable(dir, "1,5,a;b\n4,5,c\n", kByNumber)->class_names() == Strings{"a;b", "c"});
+}
+
+TEST_CASE("csv: decimal commas are read where they are declared, and are words of nothing") {
+  const TempDir dir;
+  Kwargs commas = kByNumber;
+  commas.emplace_back("decimal", ",");
+  CHECK(RowsOf(*OpenTable(dir, "1,5;-1.234,5;3\n4;12.345.678,25;-0,5e1\n", commas)) ==
+        TableRows{{1.5, -1234.5, 3}, {4, 12345678.25, -5}});
+  for (const char* cell : {"1.5", "1.234", "1.23,4", ".123,4", "1,2,3", "1,2.3", "-.123,4"}) {
+    CAPTURE(cell);
+    CheckHas(WhyNoTable(dir, format("1;2;3\n4;{};5\n", cell), commas),
+             format("t.csv:2: column 1 (counted from 0): '{}' is not a number", cell));
+  }
+  CheckHas(WhyNoTable(dir, "1;2;3\n4;1.5;5\n", commas),
+           "it has a decimal point, and decimal: ',' reads commas");
+  // A label of such cells alone would be one of words.
+  const char* const labels = "1;2;3,5\n4;5;1,5\n";
+  CheckHas(WhyNoTable(dir, labels, kByNumber),
+           "t.csv:1: column 2 (counted from 0): '3,5' is not a number; set decimal: ','");
+  CHECK(RowsOf(*OpenTable(dir, labels, commas)) == TableRows{{1, 2, 3.5}, {4, 5, 1.5}});
+  Kwargs points = kByNumber;
+  points.emplace_back("decimal", ".");
+  CHECK(OpenTable(dir, labels, points)->class_names() == Strings{"1,5", "3,5"});
 }
 
 // Seconds since 1970 are 128 apart in float32.

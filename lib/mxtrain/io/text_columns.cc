@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 
 #include "mxtrain/base/text.h"
 
@@ -17,7 +18,46 @@ bool Parse(std::string_view text, T* value) {
   return status == std::errc() && end == text.data() + text.size();
 }
 
+// The same number with a decimal point; "" if there is none.
+std::string WithPoint(std::string_view text) {
+  const size_t comma = text.find(',');
+  const std::string_view whole = text.substr(0, comma);
+  if (comma == std::string_view::npos)
+    return text.find('.') == std::string_view::npos ? std::string(text) : "";
+  if (text.substr(comma + 1).find_first_of(".,") != std::string_view::npos) return "";
+  std::string plain;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const bool separates = whole[i] == '.';
+    const bool of_thousands =
+        (whole.size() - i) % 4 == 0 && !plain.empty() && plain.back() >= '0' && plain.back() <= '9';
+    if (separates && !of_thousands) return "";
+    if (!separates) plain += whole[i];
+  }
+  return plain + "." + std::string(text.substr(comma + 1));
+}
+
+template <typename T>
+bool ParseComma(std::string_view text, T* value) {
+  const std::string plain = WithPoint(text);
+  return !plain.empty() && Parse(std::string_view(plain), value);
+}
+
 }  // namespace
+
+bool ParseCommaNumber(std::string_view text, float* value) {
+  return ParseComma(text, value);
+}
+bool ParseCommaNumber(std::string_view text, double* value) {
+  return ParseComma(text, value);
+}
+
+bool HasDecimalComma(std::string_view text) {
+  double ignored = 0;
+  const size_t comma = text.find(',');
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return comma != std::string_view::npos && comma > 0 && comma + 1 < text.size() &&
+         is_digit(text[comma - 1]) && is_digit(text[comma + 1]) && ParseCommaNumber(text, &ignored);
+}
 
 bool ParseNumber(std::string_view text, float* value) {
   return Parse(text, value);

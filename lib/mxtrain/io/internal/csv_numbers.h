@@ -13,8 +13,9 @@ namespace mxtrain::io {
 
 inline constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
-// Adds a number, kMissing or that of the trimmed cell, to a field, with its rest.
-void AppendNumber(std::string_view cell, float value, CsvField* field);
+// Adds a number, kMissing or that of the trimmed cell, to a field, with its rest. `commas`:
+// decimals are written with commas.
+void AppendNumber(std::string_view cell, float value, CsvField* field, bool commas = false);
 
 // Numbers are transformed, missing ones become the means, one per column, and if there are `stds`,
 // all but those of columns with 0 are standardized: in double where float32 blurs them.

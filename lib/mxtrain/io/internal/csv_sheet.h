@@ -24,7 +24,9 @@ struct Sheet {
   // Names that several columns have, one sentence; empty if there are none.
   std::string RepeatedNames() const;
   // Throws kData for a cell that float32 does not hold as a number, with what may be meant.
-  [[noreturn]] void ThrowNoNumber(int64_t line, size_t column, std::string_view cell) const;
+  // `commas`: decimals are written with commas.
+  [[noreturn]] void ThrowNoNumber(int64_t line, size_t column, std::string_view cell,
+                                  bool commas = false) const;
   bool Has(const std::string& wanted) const;
   // A column by its name or, without one, its number. Throws kConfig if there is none, kData if
   // there are two.

@@ -16,11 +16,12 @@ namespace mxtrain::io {
 
 struct CsvParam : Parameter<CsvParam> {
   enum Missing { kError, kMean, kDrop };
+  enum Decimal { kAuto, kPoint, kComma };
   std::string path, data_csv, label_csv, root, label_delim, delimiter, key, group;
   std::vector<std::string> label_columns, data_fields, label_fields, field_shapes, picture_fields,
       image_labels, classes, field_classes, field_codes, field_words, field_means, field_stds,
       field_transforms, missing_words;
-  int missing;
+  int missing, decimal;
   bool weight_optional;
   TShape data_shape, label_shape;
   static void Declare(Fields<CsvParam>& f) {
@@ -68,6 +69,12 @@ struct CsvParam : Parameter<CsvParam> {
             "separator between cells: one character, tab, or blanks (any number of spaces and "
             "tabs); auto: whichever of , ; tab | is most frequent in the first line, blanks if "
             "there is none");
+    f.Add("decimal", &CsvParam::decimal)
+        .Enum({{"auto", kAuto}, {".", kPoint}, {",", kComma}})
+        .Default(kAuto)
+        .Help(
+            "what decimals are written with: a point, or a comma (3,14 or 1.234,5); auto: a point, "
+            "and a column of numbers with commas is an error");
     f.Add("missing", &CsvParam::missing)
         .Enum({{"error", kError}, {"mean", kMean}, {"drop", kDrop}})
         .Default(kError)
