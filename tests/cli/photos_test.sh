@@ -44,6 +44,28 @@ prints "no findings"
 expect 0 init 'odd "names"' --output - --size 24
 holds "stdout is not the same configuration" grep -qF 'split: 0.2' stdout
 
+# --- init: folders in folders, and folders that are no classes
+mkdir -p wrapped/photos/archive && cp -r shapes/train shapes/val wrapped/photos/archive
+expect 0 init wrapped
+prints "the folders of the classes are in wrapped/photos/archive"
+holds "the path is not that of the inner folder" grep -qF 'path: "wrapped/photos/archive/train"' wrapped.yaml
+mkdir -p mess/__MACOSX mess/.ipynb_checkpoints mess/notes/old mess/empty && cp -r shapes/train/* mess
+cp shapes/train/disc/* mess/__MACOSX && cp shapes/train/disc/* mess/.ipynb_checkpoints && echo text >mess/notes/old/a.txt
+expect 0 init mess
+prints "mess.yaml: 3 classes"
+prints "not read: .ipynb_checkpoints (hidden), __MACOSX (of the system), empty (no images), notes (no images)"
+holds "what is skipped is not written down" grep -qF 'exclude: ["empty", "notes"]' mess.yaml
+expect 0 check mess.yaml
+prints "3 classes"
+expect 4 check mess.yaml 'data.train.exclude=[notes]'
+says "holds no images (.jpg .jpeg .png .bmp); fill it, remove it, or name it in exclude"
+expect 4 check mess.yaml 'data.train.exclude=[notes, empty, nodes]'
+says "exclude: 'nodes': there is no such folder in"
+mkdir -p deep/round deep/angular && cp -r shapes/train/disc "shapes/train/ring, thin" deep/round && cp -r shapes/train/square deep/angular
+expect 0 init deep
+prints "deep.yaml: 2 classes"
+prints "folders in the folder of a class, such as disc, ring, thin, are parts of it; for classes of their own: mxtrain init deep/round"
+
 # --- init refuses, with the reason
 expect 8 init shaeps
 says "shaeps does not exist; did you mean 'shapes'?"
@@ -59,7 +81,7 @@ expect 4 init one
 says "one contains only one class, 'cat'; at least two classes are needed"
 mkdir one/dog
 expect 4 init one
-says "holds no images"
+says "one folder each; not read: dog (no images)"
 cp "$(ls shapes/val/square/* | head -1)" one/dog
 expect 4 init one
 says "one: class 'dog' has only one image; fill or remove these folders: at least 2 images are needed in each"

@@ -14,6 +14,7 @@
 #include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/image.h"
 #include "mxtrain/io/image_archive.h"
+#include "mxtrain/io/image_formats.h"
 #include "mxtrain/io/source_factory.h"
 
 namespace mxtrain::tasks {
@@ -25,17 +26,82 @@ constexpr int64_t kMostProbed = 500;  // images whose size is read
 constexpr int64_t kFewImages = 1000;  // of which a net learns too little from scratch
 constexpr double kHoldout = 0.2;
 
-// Sorted, without hidden ones.
-std::vector<std::string> FoldersIn(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    std::error_code broken;  // a dangling link is not a folder
-    if (entry.is_directory(broken) && !name.starts_with('.') && !io::IsSystemFolder(name))
-      names.push_back(name);
+// Whether there is an image in it, of any format.
+bool HoldsImages(const fs::path& folder) {
+  std::error_code unreadable;
+  fs::recursive_directory_iterator entry(folder, unreadable);
+  for (; !unreadable && entry != fs::recursive_directory_iterator(); entry.increment(unreadable)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code broken;
+    if (entry->is_directory(broken)) {
+      if (name.starts_with('.') || io::IsSystemFolder(name)) entry.disable_recursion_pending();
+    } else if (!name.starts_with('.') &&
+               (io::HasImageEnding(name) || io::HasOtherImageEnding(name))) {
+      return true;
+    }
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  return false;
+}
+
+// The folders in a folder, sorted: those with images, and others.
+struct Folders {
+  std::vector<std::string> with_images, without, hidden, system;
+};
+Folders SortFolders(const fs::path& folder) {
+  Folders folders;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    std::string name = entry.path().filename().string();
+    std::error_code broken;  // a dangling link is not a folder
+    if (!entry.is_directory(broken)) continue;
+    std::vector<std::string>& of_kind = name.starts_with('.')       ? folders.hidden
+                                        : io::IsSystemFolder(name)  ? folders.system
+                                        : HoldsImages(entry.path()) ? folders.with_images
+                                                                    : folders.without;
+    of_kind.push_back(std::move(name));
+  }
+  for (auto* names : {&folders.with_images, &folders.without, &folders.hidden, &folders.system})
+    std::sort(names->begin(), names->end());
+  return folders;
+}
+
+std::vector<std::string> FoldersIn(const fs::path& folder) {
+  return SortFolders(folder).with_images;
+}
+
+// Where an archive was unpacked into folders of its own: the innermost folder that alone holds the
+// images, and holds folders.
+fs::path Unwrapped(fs::path folder) {
+  for (std::vector<std::string> in = FoldersIn(folder);
+       in.size() == 1 && !FoldersIn(folder / in[0]).empty(); in = FoldersIn(folder))
+    folder /= in[0];
+  return folder;
+}
+
+// The path as given from the working folder.
+std::string Shown(const std::string& path) {
+  const std::string relative = fs::path(path).lexically_relative(fs::current_path()).string();
+  return relative.empty() || relative.starts_with("../..") ? path : relative;
+}
+
+// Beside the folders of the classes, and in them.
+void TellSkipped(const fs::path& root, ImagePlace* place, ImageFolder* found) {
+  const Folders folders = SortFolders(root);
+  place->excluded = folders.without;
+  for (const auto& [names, why] :
+       {std::pair(&folders.hidden, "hidden"), std::pair(&folders.system, "of the system"),
+        std::pair(&folders.without, "no images")}) {
+    for (const std::string& name : *names) {
+      std::string text = format("{} ({})", name, why);
+      if (std::ranges::find(found->skipped, text) == found->skipped.end())
+        found->skipped.push_back(std::move(text));
+    }
+  }
+  for (const std::string& name : folders.with_images) {
+    const std::vector<std::string> below = FoldersIn(root / name);
+    if (found->nested.empty() && below.size() > 1)
+      found->nested = format("{}, are parts of it; for classes of their own: mxtrain init {}",
+                             FirstOf(below, 3), report::QuoteShell(Shown(root / name)));
+  }
 }
 
 // The folder of classes that holds this part of the data, by its name; of several the last one of
@@ -56,8 +122,11 @@ std::string SubFolder(const fs::path& folder, io::Split split) {
 }
 
 std::unique_ptr<io::Source> OpenFolder(const std::string& path,
-                                       const std::vector<std::string>& classes) {
-  return io::MakeSource("image_folder", {{"path", path}, {"classes", params::Print(classes)}});
+                                       const std::vector<std::string>& classes,
+                                       const ImagePlace& place) {
+  return io::MakeSource("image_folder", {{"path", path},
+                                         {"classes", params::Print(classes)},
+                                         {"exclude", params::Print(place.excluded)}});
 }
 
 // Sizes and channels, from the headers of images spread over the folder; reports unreadable ones.
@@ -100,12 +169,6 @@ void Probe(const io::Source& source, ImageFolder* folder, const Logger& log) {
   folder->channels = coloured > 0 ? 3 : 1;
 }
 
-// The path as given from the working folder.
-std::string Shown(const std::string& path) {
-  const std::string relative = fs::path(path).lexically_relative(fs::current_path()).string();
-  return relative.empty() || relative.starts_with("../..") ? path : relative;
-}
-
 // Refuses folders that cannot be trained on.
 void Count(const io::Source& source, const std::string& given, ImageFolder* found) {
   std::vector<int64_t> counts(source.class_names().size());
@@ -115,8 +178,9 @@ void Count(const io::Source& source, const std::string& given, ImageFolder* foun
   found->train_images = source.size();
   if (counts.size() < 2) {
     Throw(ErrorKind::kData,
-          "{} contains only one class, '{}'; at least two classes are needed, one folder each",
-          given, source.class_names()[0]);
+          "{} contains only one class, '{}'; at least two classes are needed, one folder each{}",
+          given, source.class_names()[0],
+          found->skipped.empty() ? "" : "; not read: " + FirstOf(found->skipped, 8));
   }
   std::vector<std::string> few;
   for (const auto& [name, count] : found->classes) {
@@ -132,20 +196,26 @@ void Count(const io::Source& source, const std::string& given, ImageFolder* foun
 }
 
 ImageFolder Look(const RecipeRequest& request) {
-  const fs::path root = request.root;
+  const fs::path root = Unwrapped(request.root);
   const auto warn = [&](const io::Source& source) {
     for (const std::string& text : source.remarks()) request.log.Write(LogLevel::kWarning, text);
   };
   ImageFolder found;
+  if (root != request.root) found.within = Shown(root.string());
   const std::string train = SubFolder(root, io::Split::kTrain),
                     val = SubFolder(root, io::Split::kVal);
   const std::string from = train.empty() ? root.string() : train;
-  // With the names of the folders, so that empty ones are counted, too.
-  const auto source = OpenFolder(from, FoldersIn(from));
+  TellSkipped(from, &found.train, &found);
+  // With the names of the folders, so that those of unreadable images are counted, too.
+  const auto source = OpenFolder(from, FoldersIn(from), found.train);
   Count(*source, request.folder, &found);
   warn(*source);
   if (!train.empty() && !val.empty()) {
-    const auto validation = OpenFolder(val, source->class_names());
+    TellSkipped(val, &found.val, &found);
+    std::erase_if(found.val.excluded, [&](const std::string& name) {
+      return std::ranges::count(source->class_names(), name) > 0;  // a class without images there
+    });
+    const auto validation = OpenFolder(val, source->class_names(), found.val);
     warn(*validation);
     found.val_images = validation->size();
     found.val.path = PathInFile(val, request.output);
@@ -214,6 +284,7 @@ class ClassFolders final : public Recipe {
             {"classes", classes},
             {"train", folder_.train_images},
             {"val", folder_.val_images},
+            {"skipped", folder_.skipped},
             {"channels", Channels()},
             {"median_side", folder_.median_side},
             {"input_size", training_.input_size},
@@ -226,6 +297,7 @@ class ClassFolders final : public Recipe {
         format("{}: {} classes, {} images to train on, {} to validate{}\n", choice_.file,
                folder_.classes.size(), folder_.train_images, folder_.val_images,
                folder_.val.empty() ? " (a fifth of each class, held out)" : "");
+    text += WhatIsRead();
     if (!folder_.test.empty())
       text += format("{0} is for the final test: mxtrain eval runs/latest {0}\n",
                      report::QuoteShell(folder_.test));
@@ -244,6 +316,17 @@ class ClassFolders final : public Recipe {
   }
 
  private:
+  // Lines of what may be a surprise.
+  std::string WhatIsRead() const {
+    std::string text;
+    if (!folder_.skipped.empty()) text += format("not read: {}\n", FirstOf(folder_.skipped, 8));
+    if (!folder_.within.empty())
+      text += format("the folders of the classes are in {}\n", folder_.within);
+    if (!folder_.nested.empty())
+      text += format("folders in the folder of a class, such as {}\n", folder_.nested);
+    return text;
+  }
+
   int Channels() const { return choice_.net ? 3 : folder_.channels; }  // published nets take RGB
 
   // "" if images always have the size that the net is made for.

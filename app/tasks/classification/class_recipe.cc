@@ -116,6 +116,8 @@ std::string SourceText(const ImagePlace& place) {
   if (!place.folder.empty())
     text +=
         format("    folder: {}                     # in the archive\n", QuoteYaml(place.folder));
+  if (!place.excluded.empty())
+    text += TextLine(format("    exclude: {}", ListText(place.excluded)), "they are no classes");
   return text;
 }
 

@@ -14,6 +14,7 @@ struct ImagePlace {
   std::string path;  // as the configuration names it; empty: none
   bool archive = false;
   std::string folder;
+  std::vector<std::string> excluded = {};  // folders beside those of the classes
   bool empty() const { return path.empty(); }
 };
 // Its lines of a configuration: the source, and where it reads.
@@ -25,6 +26,10 @@ struct ImageFolder {
   std::string test;       // for `eval`, as the user gave it; empty: none
   std::vector<std::pair<std::string, int64_t>> classes;  // with their numbers of training images
   int64_t train_images = 0, val_images = 0;              // train_images: without held-out ones
+  // What is skipped, with the reason: ".trash (hidden)", "notes (no images)".
+  std::vector<std::string> skipped = {};
+  std::string nested;  // of folders in those of the classes, a part of a sentence; "": none
+  std::string within;  // the folder of the classes, if it is one inside the one that was given
   double holdout = 0;  // fraction of the training folder used for validation if there is no val
   int channels = 3;
   int min_side = 0, median_side = 0, max_side = 0;  // of the shorter sides of the sampled images

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "mxtrain/base/glob.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/folder_names.h"
 #include "mxtrain/io/image_formats.h"
@@ -35,6 +36,31 @@ bool LeadsToFolder(const fs::directory_entry& entry) {
   return entry.is_directory(broken);
 }
 
+// Folders that are skipped by patterns of their names.
+class Exclusion {
+ public:
+  explicit Exclusion(std::vector<std::string> patterns) : patterns_(std::move(patterns)) {}
+  bool Takes(const fs::path& folder) {
+    bool taken = false;
+    for (const std::string& pattern : patterns_) {
+      if (!GlobMatches(pattern, folder.filename().string())) continue;
+      used_.insert(pattern);
+      taken = true;
+    }
+    return taken;
+  }
+  void RequireAllUsed(const std::string& path) const {
+    for (const std::string& pattern : patterns_) {
+      if (!used_.contains(pattern))
+        Throw(ErrorKind::kData, "exclude: '{}': there is no such folder in {}", pattern, path);
+    }
+  }
+
+ private:
+  const std::vector<std::string> patterns_;
+  std::set<std::string> used_;
+};
+
 // Files found in a folder.
 struct Found {
   std::vector<std::string> images;  // sorted
@@ -60,8 +86,10 @@ struct Found {
 // the folder itself, or to one that it lies in, is not followed.
 class Walk {
  public:
-  Walk(const fs::path& root, bool recursive, Found* found)
+  // `exclusion`: null: none.
+  Walk(const fs::path& root, bool recursive, Exclusion* exclusion, Found* found)
       : recursive_(recursive),
+        exclusion_(exclusion),
         found_(*found),
         root_(fs::canonical(root)),
         shown_in_(fs::canonical(fs::absolute(root).lexically_normal().parent_path())) {
@@ -90,7 +118,7 @@ class Walk {
       if (LeadsToFolder(entry)) {
         if (IsSystemFolder(entry.path().filename().string())) {
           found_.system.Add(entry.path().string());
-        } else if (recursive_) {
+        } else if (recursive_ && !(exclusion_ && exclusion_->Takes(entry.path()))) {
           (entry.is_symlink() ? links : folders).push_back(entry.path());
         }
       } else if (IsImageFile(entry.path())) {
@@ -107,16 +135,17 @@ class Walk {
   }
 
   const bool recursive_;
+  Exclusion* const exclusion_;
   Found& found_;
   const fs::path root_, shown_in_;  // its own place, and the folder that its path names
   std::set<std::string> entered_;
   std::vector<fs::path> links_;
 };
 
-Found FindImages(const fs::path& folder, bool recursive) {
+Found FindImages(const fs::path& folder, bool recursive, Exclusion* exclusion = nullptr) {
   Found found;
   try {
-    Walk(folder, recursive, &found);
+    Walk(folder, recursive, exclusion, &found);
   } catch (const fs::filesystem_error& error) {
     Throw(ErrorKind::kFileSystem, "cannot read the folder {}: {}", error.path1().string(),
           error.code().message());
@@ -166,10 +195,10 @@ void RequireFolder(const std::string& path) {
 }
 
 // Those that are skipped by name are told with *found.
-std::vector<std::string> ClassFolders(const std::string& path, Found* found) {
+std::vector<std::string> ClassFolders(const std::string& path, Exclusion* exclusion, Found* found) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-    if (!LeadsToFolder(entry) || IsHidden(entry.path())) continue;
+    if (!LeadsToFolder(entry) || IsHidden(entry.path()) || exclusion->Takes(entry.path())) continue;
     std::string name = entry.path().filename().string();
     if (IsSystemFolder(name)) {
       found->system.Add(entry.path().string());
@@ -227,7 +256,8 @@ void TellSplits(const std::string& path, const std::vector<std::string>& folders
 std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
   RequireFolder(param.path);
   Found all;
-  const std::vector<std::string> folders = ClassFolders(param.path, &all);
+  Exclusion exclusion(param.exclude);
+  const std::vector<std::string> folders = ClassFolders(param.path, &exclusion, &all);
   const bool given = !param.classes.empty();
   ImageTable table;
   table.label_width = 1;
@@ -237,10 +267,11 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
   if (!given) TellSplits(param.path, folders, &table);
   for (size_t c = 0; c < table.classes.size(); ++c) {
     const fs::path folder = fs::path(param.path) / table.classes[c];
-    const Found found = fs::is_directory(folder) ? FindImages(folder, true) : Found();
+    const Found found = fs::is_directory(folder) ? FindImages(folder, true, &exclusion) : Found();
     if (found.images.empty() && !given) {
       Throw(ErrorKind::kData,
-            "the class folder {} holds no images (.jpg .jpeg .png .bmp); fill it or remove it",
+            "the class folder {} holds no images (.jpg .jpeg .png .bmp); fill it, remove it, or "
+            "name it in exclude",
             folder.string());
     }
     if (found.images.empty())
@@ -253,6 +284,7 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
     all.system.Add(found.system);
     all.upwards.Add(found.upwards);
   }
+  exclusion.RequireAllUsed(param.path);
   Tell(all, &table);
   TellOfNoClass(param.path, &table);
   if (table.paths.empty())

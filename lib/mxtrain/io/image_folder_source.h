@@ -14,7 +14,7 @@ namespace mxtrain::io {
 
 struct ImageFolderParam : Parameter<ImageFolderParam> {
   std::string path;
-  std::vector<std::string> classes;
+  std::vector<std::string> classes, exclude;
   static void Declare(Fields<ImageFolderParam>& f) {
     f.Add("path", &ImageFolderParam::path)
         .IsPath()
@@ -24,12 +24,17 @@ struct ImageFolderParam : Parameter<ImageFolderParam> {
         .Default({})
         .Internal()
         .Help("class names in order of their numbers; default: the folders' names, sorted");
+    f.Add("exclude", &ImageFolderParam::exclude)
+        .Default({})
+        .Help(
+            "names of folders, * and ? stand for any characters, that are skipped with all that is "
+            "in them, among the classes and below");
   }
 };
 
 // One folder per class, searched recursively. Fields: data (images of any size), softmax_label ():
 // the class number. Without `classes` the folders are the classes, and one without images is an
-// error (kData). With `classes` (validation with the classes of training) a folder not among them
+// error (kData), as is a pattern of `exclude` that no folder has. With `classes` (validation with the classes of training) a folder not among them
 // is an error, and a class without images a warning.
 MXTRAIN_API std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param);
 

@@ -420,7 +420,15 @@ TEST_CASE("image_folder: validation uses the classes of training") {
   dir.Write("c/1.png", EncodedImage());
   dir.MakeFolder("a");
   CheckHas(WhyNoSource("image_folder", {{"path", dir.path()}}),
-           "holds no images (.jpg .jpeg .png .bmp); fill it or remove it");
+           "holds no images (.jpg .jpeg .png .bmp); fill it, remove it, or name it in exclude");
+  const auto without = MakeSource("image_folder", {{"path", dir.path()}, {"exclude", "a"}});
+  CHECK(without->class_names() == std::vector<std::string>{"b", "c"});
+  dir.Write("c/thumbs/1.png", EncodedImage());
+  CHECK(MakeSource("image_folder", {{"path", dir.path()}, {"exclude", "a"}})->size() == 3);
+  CHECK(MakeSource("image_folder", {{"path", dir.path()}, {"exclude", "a,th*"}})->size() == 2);
+  CheckHas(WhyNoSource("image_folder", {{"path", dir.path()}, {"exclude", "a,tmp"}}),
+           "exclude: 'tmp': there is no such folder in");
+  std::filesystem::remove_all(dir.path("c/thumbs"));
   const auto source = MakeSource("image_folder", {{"path", dir.path()}, {"classes", "c,b,a,z"}});
   CHECK(source->ClassOf(0) == 0);
   CHECK(source->Name(0) == dir.path("c/1.png"));
