@@ -103,7 +103,8 @@ class Export final : public Command {
     if (!folder.empty() && !onnx) MakeFolders(folder);
     if (onnx) {
       inference::RemoveLabels(runtime->operators(), &model, console.logger());
-      const std::string bytes = onnx_.Write(model, batch, runtime->operators(), console);
+      const std::string bytes =
+          onnx_.Write(model, batch, calibration, runtime->operators(), console);
       if (!folder.empty()) MakeFolders(folder);
       WriteFileAtomically(output_, bytes);
       files = {output_};

@@ -19,6 +19,7 @@
 #include "mxtrain/onnx/model_file.h"
 #include "mxtrain/onnx/preprocessing.h"
 #include "mxtrain/onnx/standardization.h"
+#include "mxtrain/onnx/thresholds.h"
 #include "mxtrain/text/text_encoder.h"
 #include "mxtrain/text/tokenizer.h"
 #include "mxtrain/train/loss_report.h"
@@ -202,6 +203,21 @@ void WarnOfLostDigits(const TableUnits& units, console::Console& console) {
   }
 }
 
+// Those of heads, by the names of their outputs.
+onnx::OutputThresholds ThresholdsOf(const Model& model, int64_t batch,
+                                    const inference::Thresholds& of_heads) {
+  onnx::OutputThresholds thresholds;
+  if (of_heads.empty()) return thresholds;
+  const session::PipelineSpec spec = session::PipelineSpec::FromJson(model.info.pipeline);
+  const std::vector<std::string> names = model.symbol.ListOutputs();
+  for (const tasks::Head& head : session::HeadsOf(model, spec, inference::ShapesOf(model, batch))) {
+    const auto own = of_heads.find(head.name);
+    if (own != of_heads.end() && !head.is_value_of_loss())
+      thresholds.emplace(names[static_cast<size_t>(head.output)], own->second);
+  }
+  return thresholds;
+}
+
 // Words by input and column, in the order of their codes, from 1.
 Json CategoriesOf(const Model& model, const session::PipelineSpec& spec) {
   Json categories = Json::object();
@@ -342,10 +358,12 @@ void OnnxExport::Check(bool onnx) const {
   if (onnx && !onnx::HasOnnxFiles()) onnx::ReadModel("");  // says why
 }
 
-std::string OnnxExport::Write(Model model, int64_t batch, const OperatorRegistry& operators,
-                              console::Console& console) const {
+std::string OnnxExport::Write(Model model, int64_t batch,
+                              const inference::HeadCalibration& calibration,
+                              const OperatorRegistry& operators, console::Console& console) const {
   std::optional<onnx::Preprocessing> preprocessing;  // refused before anything is said
   if (with_preprocessing_) preprocessing = PreprocessingOf(model);
+  const onnx::OutputThresholds thresholds = ThresholdsOf(model, batch, calibration.thresholds);
   const TableUnits units = TakeUnits(&model, batch);
   onnx::ExportRequest request;
   request.operators = &operators;
@@ -382,6 +400,12 @@ std::string OnnxExport::Write(Model model, int64_t batch, const OperatorRegistry
                     format("output: {}; the metadata of the file hold `preprocessing` and `{}`",
                            meaning.text, meaning.key));
   }
+  if (!calibration.temperatures.empty()) {
+    request.metadata["temperatures"] = report::JsonText(Json(calibration.temperatures));
+    console.Message(LogLevel::kInfo,
+                    "scores are divided by the temperature in the model, as `infer` does");
+  }
+  if (!thresholds.empty()) request.metadata["thresholds"] = report::JsonText(Json(thresholds));
   onnx::Model file = onnx::ExportModel(request);
   if (!model.info.pipeline.empty() && DecodesSmaller(model.info.pipeline)) {
     console.Message(LogLevel::kInfo,
@@ -402,6 +426,13 @@ std::string OnnxExport::Write(Model model, int64_t batch, const OperatorRegistry
                     "their own units");
   }
   WarnOfLostDigits(units, console);
+  for (const auto& [scores, labels] : onnx::AddThresholds(thresholds, &file)) {
+    console.Message(
+        LogLevel::kInfo,
+        format("output: '{}' [N, classes] is 1 where '{}' is at least the threshold of the class, "
+               "else 0; the metadata of the file hold `thresholds`",
+               labels, scores));
+  }
   return onnx::WriteModel(std::move(file));
 }
 

@@ -6,6 +6,7 @@
 
 #include "app/commands/arguments.h"
 #include "app/console/console.h"
+#include "app/inference/temperatures.h"
 #include "app/tasks/task.h"
 #include "mxtrain/train/model.h"
 
@@ -27,9 +28,10 @@ class OnnxExport {
   void Check(bool onnx) const;
   // The bytes of the file, which standardizes the numbers of a table itself. The model's outputs
   // depend on no label; `operators` are those it was read with. Throws kConfig for what ONNX cannot
-  // express, kUsage for inputs of unknown size. `batch`: as for MeaningsOf.
-  std::string Write(Model model, int64_t batch, const OperatorRegistry& operators,
-                    console::Console& console) const;
+  // express, kUsage for inputs of unknown size. `batch`: as for MeaningsOf. `calibration`: whose
+  // temperatures the net has already; with thresholds the file has an output of labels, too.
+  std::string Write(Model model, int64_t batch, const inference::HeadCalibration& calibration,
+                    const OperatorRegistry& operators, console::Console& console) const;
 
  private:
   bool with_preprocessing_ = false, fold_batch_norm_ = false, float16_ = false;
