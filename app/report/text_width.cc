@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "app/report/plot/name_that_fits.h"
 #include "app/report/plot/visual_text.h"
 
 namespace mxtrain::report {
@@ -127,16 +128,8 @@ size_t ColumnsOfName(std::string_view name) {
 }
 
 std::string NameInColumns(std::string_view name, size_t most) {
-  if (ColumnsOfName(name) <= most) return std::string(name);
-  const std::u32string all = plot::CharactersOf(name);
-  // From both ends in turn.
-  size_t head = 0, tail = all.size(), width = 1;
-  for (bool from_head = true; head < tail; from_head = !from_head) {
-    width += WidthOfCharacter(from_head ? all[head] : all[tail - 1]);
-    if (width > most) break;
-    from_head ? ++head : --tail;
-  }
-  return plot::Utf8Of(all.substr(0, head) + U"\u2026" + all.substr(tail));
+  return plot::NameThatFits(name,
+                            [most](std::string_view text) { return ColumnsOfName(text) <= most; });
 }
 
 std::optional<size_t> ColumnsOf(int descriptor) {

@@ -13,6 +13,7 @@
 #include "app/tasks/classification/class_recipe.h"
 #include "app/tasks/classification/fine_tuning.h"
 #include "app/tasks/recipe_text.h"
+#include "app/tasks/table_columns.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
@@ -26,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kHeldOut = 0.2;
-constexpr int64_t kMostImageWords = 1000, kMostNumberedClasses = 10;
 
 struct ImageColumns {
   std::string images;
@@ -41,22 +41,10 @@ struct ImageColumns {
   std::vector<Words> words;
   std::vector<std::string> skipped;  // "id (counts the rows)"
   bool missing = false;              // cells of numbers
+  bool commas = false;               // decimals are written with commas
 
   bool beside() const { return !numbers.empty() || !words.empty(); }
 };
-
-// A column's name as that of a layer, not yet used.
-std::string NameFor(const std::string& column, std::set<std::string>* used) {
-  std::string name;
-  for (const char c : Lower(column)) {
-    const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (good || (!name.empty() && name.back() != '_')) name += good ? c : '_';
-  }
-  while (!name.empty() && name.back() == '_') name.pop_back();
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name = "column" + name;
-  while (!used->insert(name).second) name += '_';
-  return name;
-}
 
 // The first column of paths of images, relative to the table, as far as its first cell tells.
 const io::TableColumn* ImagesAmong(const std::vector<io::TableColumn>& columns,
@@ -100,6 +88,7 @@ std::unique_ptr<io::Source> TableOf(const RecipeRequest& request, const ImageCol
   kwargs.emplace_back("label_fields",
                       params::Print(std::vector<std::string>{"target=" + columns.target->name}));
   if (!delimiter.empty()) kwargs.emplace_back("label_delim", delimiter);
+  if (columns.commas) kwargs.emplace_back("decimal", ",");
   return io::MakeSource("csv", kwargs);
 }
 
@@ -120,33 +109,23 @@ void LookForSets(const RecipeRequest& request, ImageColumns* columns) {
 ImageTarget TargetKind(const ImageColumns& columns) {
   const io::TableColumn& target = *columns.target;
   if (!columns.delimiter.empty()) return ImageTarget::kSets;
-  const bool counts = target.whole && target.least == 0 &&
-                      target.distinct <= kMostNumberedClasses &&
-                      target.most == static_cast<double>(target.distinct - 1);
-  return target.holds_words() || counts ? ImageTarget::kClasses : ImageTarget::kNumbers;
+  return HoldsClasses(target) ? ImageTarget::kClasses : ImageTarget::kNumbers;
 }
 
-// Why a column is none to learn from; "" if it is.
-std::string WhyNotAnInput(const io::TableColumn& column) {
-  if (column.distinct < 2) return "the same in every row";
-  if (column.holds_words() && io::HasImageEnding(column.first_word)) return "more images";
-  if (column.holds_words() &&
-      (column.distinct * 2 > column.words || column.distinct > kMostImageWords))
-    return format("{} different words", column.distinct);
-  if (!column.holds_words() && column.words > 0)
-    return format("numbers and other cells, the first '{}'", column.first_word);
-  const bool counts = column.whole && column.rising && column.distinct == column.rows();
-  return !column.holds_words() && counts ? "counts the rows" : "";
+// Also of further images, which are none to learn from.
+std::string WhyNotBeside(const io::TableColumn& column) {
+  const bool images = column.holds_words() && io::HasImageEnding(column.first_word);
+  return images ? "more images" : WhyNoInput(column);
 }
 
 void PlanColumns(const std::vector<io::TableColumn>& all, ImageColumns* columns,
                  std::set<std::string>* used) {
   for (const io::TableColumn& column : all) {
     if (&column == columns->target || column.name == columns->images) continue;
-    if (const std::string why = WhyNotAnInput(column); !why.empty()) {
+    if (const std::string why = WhyNotBeside(column); !why.empty()) {
       columns->skipped.push_back(format("{} ({})", column.name, why));
     } else if (column.holds_words()) {
-      columns->words.push_back({column.name, NameFor(column.name, used), column.distinct});
+      columns->words.push_back({column.name, LayerNameOf(column.name, used), column.distinct});
     } else {
       columns->numbers.push_back(column.name);
       columns->missing = columns->missing || column.missing > 0;
@@ -168,7 +147,7 @@ class ImageTableRecipe final : public Recipe {
     facts_.median_side = std::min(size.height, size.width);
     facts_.train_images =
         std::max<int64_t>(std::llround(static_cast<double>(target_.rows()) * (1 - kHeldOut)), 1);
-    head_ = NameFor(target_.name, &used);
+    head_ = LayerNameOf(target_.name, &used);
   }
 
   void Choose(const RecipeChoice& choice) override {
@@ -330,6 +309,7 @@ class ImageTableRecipe final : public Recipe {
                        "between the classes of a cell");
     if (!columns_.numbers.empty() || kind_ == ImageTarget::kNumbers)
       text += TextLine("    normalize: auto", "numbers get mean 0 and deviation 1");
+    if (columns_.commas) text += TextLine("    decimal: ','", "3,14 is a number");
     if (target_.missing > 0) {
       text += TextLine("    missing: drop", "rows with an empty cell are skipped");
     } else if (columns_.missing) {
@@ -409,6 +389,7 @@ std::unique_ptr<Recipe> RecognizeImageTable(const RecipeRequest& request, ImageT
   columns.images = images->name;
   const io::TableColumn& target = TargetAmong(*all, *images, request);
   columns.target = &target;
+  columns.commas = std::ranges::any_of(*all, &io::TableColumn::reads_commas);
   LookForSets(request, &columns);
   const ImageTarget kind = TargetKind(columns);
   if (kind != wanted) return nullptr;

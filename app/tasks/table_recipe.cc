@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/tasks/recipe_text.h"
+#include "app/tasks/table_columns.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
@@ -23,9 +24,11 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTargetNames[] = {"target", "label",   "class",   "y",        "outcome",
                                              "price",  "income",  "salary",  "response", "churn",
                                              "result", "quality", "survived"};
-constexpr int64_t kMostClassesOfNumbers = 10, kMostCategories = 1000;
 constexpr int64_t kStepsOfNumbers = 4000, kStepsOfClasses = 1500, kLeastBatch = 16,
                   kMostBatch = 256, kLeastEpochs = 5, kMostEpochs = 100;
+
+// From so many rows on, functions of a number that change often are learned, and not by heart.
+constexpr int64_t kManyRows = 20'000;
 
 // Columns that an input takes, and those that none takes, with the reason.
 struct TablePlan {
@@ -49,30 +52,10 @@ std::set<std::string> ReservedNames() {
           "start",   "unit1",  "unit2",        "norm",      "relu",  "scores"};
 }
 
-// As a name of a layer.
-std::string LayerName(const std::string& column, std::set<std::string>* used) {
-  std::string name;
-  for (const char c : Lower(column)) {
-    const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (good) name += c;
-    if (!good && !name.empty() && name.back() != '_') name += '_';
-  }
-  while (!name.empty() && name.back() == '_') name.pop_back();
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name = "column" + name;
-  while (!used->insert(name).second) name += "_";
-  return name;
-}
-
 // Half of the categories, at most 50, as fast.ai's rule once was.
 int64_t LengthOfVector(int64_t words) {
   constexpr int64_t kMost = 50;
   return std::clamp<int64_t>((words + 2) / 2, 2, kMost);
-}
-
-bool IsClasses(const io::TableColumn& column) {
-  if (column.holds_words()) return true;
-  return column.whole && column.least == 0 && column.distinct <= kMostClassesOfNumbers &&
-         column.most == static_cast<double>(column.distinct - 1);
 }
 
 // Whether the logarithms of a target are far less lopsided.
@@ -80,31 +63,6 @@ bool IsSkewed(const io::TableColumn& target) {
   constexpr double kSkewed = 1;
   return target.log_skewness && target.skewness > kSkewed &&
          std::abs(*target.log_skewness) < target.skewness / 2;
-}
-
-// All cells that are no numbers are with decimal commas, in a table that has decimal points, too.
-bool HasDecimalCommas(const io::TableColumn& column) {
-  return column.words > 0 && column.decimal_commas == column.words;
-}
-
-// Why a column is none to learn from; "" if it is.
-std::string WhySkipped(const io::TableColumn& column) {
-  if (column.distinct == 0) return "empty";
-  if (column.distinct == 1) return "the same in every row";
-  if (HasDecimalCommas(column))
-    return format("decimal commas, such as '{}', beside columns with decimal points",
-                  column.first_word);
-  if (column.holds_words()) {
-    if (column.distinct * 2 > column.words || column.distinct > kMostCategories)
-      return format("{} different words", column.distinct);
-    return "";
-  }
-  if (column.words > 0)
-    return format("numbers and {} other {}, the first '{}'", column.words,
-                  column.words == 1 ? "cell" : "cells", column.first_word);
-  if (column.whole && column.rising && column.distinct == column.rows() && column.rows() > 2)
-    return "counts the rows";
-  return "";
 }
 
 TablePlan PlanTable(const std::vector<io::TableColumn>& columns, const io::TableColumn& target) {
@@ -118,10 +76,10 @@ TablePlan PlanTable(const std::vector<io::TableColumn>& columns, const io::Table
   take_missing(target);
   for (const io::TableColumn& column : columns) {
     if (&column == &target) continue;
-    if (const std::string why = WhySkipped(column); !why.empty()) {
+    if (const std::string why = WhyNoInput(column); !why.empty()) {
       plan.skipped.push_back(format("{} ({})", column.name, why));
     } else if (column.holds_words()) {
-      plan.categories.push_back({column.name, LayerName(column.name, &used), column.distinct});
+      plan.categories.push_back({column.name, LayerNameOf(column.name, &used), column.distinct});
       take_missing(column);
     } else {
       plan.numbers.push_back(column.name);
@@ -140,8 +98,9 @@ class TableRecipe final : public Recipe {
       : path_(std::move(path)), target_(target), plan_(std::move(plan)), classes_(classes) {
     std::set<std::string> used = ReservedNames();
     for (const TablePlan::Category& category : plan_.categories) used.insert(category.name);
-    head_ = LayerName(target_.name, &used);
+    head_ = LayerNameOf(target_.name, &used);
     skewed_ = !classes_ && IsSkewed(target_);
+    frequencies_ = rows() < kManyRows ? 1 : 8;
     const int64_t steps = classes_ ? kStepsOfClasses : kStepsOfNumbers;
     batch_ = std::min(std::clamp<int64_t>(rows() / 32, kLeastBatch, kMostBatch),
                       std::max<int64_t>(rows() / 2, 1));
@@ -263,15 +222,15 @@ blocks:
     return format("net:\n  inputs:\n{}  layers:\n{}", inputs, layers);
   }
 
-  static std::string NumberLayers(size_t numbers) {
+  std::string NumberLayers(size_t numbers) const {
     return TextLine(format("    - Reshape: {{name: each, inputs: numbers, shape: [-1, {}, 1]}}",
                            numbers),
                     "each number becomes sines and cosines") +
            TextLine(
                format(
                    "    - Variable: {{name: frequency, shape: [1, {}, 24], init: {{name: normal, "
-                   "sigma: 8}}}}",
-                   numbers),
+                   "sigma: {}}}}}",
+                   numbers, frequencies_),
                "of frequencies that are learned, and these a vector") +
            R"(    - broadcast_mul: {name: angle, inputs: [each, frequency]}
     - sin: {name: sines, inputs: angle}
@@ -340,7 +299,7 @@ blocks:
   const bool classes_;
   std::string head_;
   bool skewed_ = false;
-  int64_t batch_ = 0, epochs_ = 0;
+  int64_t batch_ = 0, epochs_ = 0, frequencies_ = 0;
   RecipeChoice choice_;
 };
 
@@ -378,14 +337,14 @@ std::unique_ptr<Recipe> RecognizeTable(const RecipeRequest& request, TableTarget
           request.folder, target.rows() == 1 ? "1 row is" : format("{} rows are", target.rows()),
           kLeastRows);
   }
-  if (HasDecimalCommas(target)) {
+  if (MixesDecimalCommas(target)) {
     Throw(
         ErrorKind::kData,
         "{}: the column '{}', which is to be predicted, holds numbers with decimal commas, such as "
         "'{}', and other columns have decimal points; write all numbers alike",
         request.folder, target.name, target.first_word);
   }
-  const bool classes = IsClasses(target);
+  const bool classes = HoldsClasses(target);
   if (classes != (wanted == TableTarget::kClasses)) return nullptr;
   if (!classes && target.words > 0) {
     Throw(

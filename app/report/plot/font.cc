@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "app/report/plot/face.h"
+#include "app/report/plot/name_that_fits.h"
 #include "app/report/plot/visual_text.h"
 
 namespace mxtrain::plot {
@@ -57,21 +58,8 @@ std::string FitText(const std::string& text, double size, double width) {
 }
 
 std::string FitName(const std::string& name, double size, double width) {
-  if (name.empty() || TextWidth(name, size) <= width) return name;
-  const std::u32string all = CharactersOf(name);
-  // The most characters that fit, as many from the end as from the beginning.
-  size_t low = 0, high = all.size() - 1;
-  const auto shortened = [&all](size_t kept) {
-    return Utf8Of(all.substr(0, (kept + 1) / 2) + kEllipsis + all.substr(all.size() - kept / 2));
-  };
-  while (low < high) {
-    const size_t middle = (low + high + 1) / 2;
-    if (TextWidth(shortened(middle), size) <= width)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return shortened(low);
+  return NameThatFits(
+      name, [size, width](std::string_view text) { return TextWidth(text, size) <= width; });
 }
 
 }  // namespace mxtrain::plot
