@@ -29,6 +29,8 @@ constexpr int64_t kStepsOfNumbers = 4000, kStepsOfClasses = 1500, kLeastBatch = 
 
 // From so many rows on, functions of a number that change often are learned, and not by heart.
 constexpr int64_t kManyRows = 20'000;
+// Classes of fewer rows are learned by heart in as many steps.
+constexpr int64_t kFewRows = 2000, kStepsOfFew = 600;
 
 // Columns that an input takes, and those that none takes, with the reason.
 struct TablePlan {
@@ -101,7 +103,8 @@ class TableRecipe final : public Recipe {
     head_ = LayerNameOf(target_.name, &used);
     skewed_ = !classes_ && IsSkewed(target_);
     frequencies_ = rows() < kManyRows ? 1 : 8;
-    const int64_t steps = classes_ ? kStepsOfClasses : kStepsOfNumbers;
+    few_ = classes_ && rows() < kFewRows;
+    const int64_t steps = few_ ? kStepsOfFew : classes_ ? kStepsOfClasses : kStepsOfNumbers;
     batch_ = std::min(std::clamp<int64_t>(rows() / 32, kLeastBatch, kMostBatch),
                       std::max<int64_t>(rows() / 2, 1));
     epochs_ = std::clamp<int64_t>(steps * batch_ / std::max<int64_t>(rows(), 1), kLeastEpochs,
@@ -120,7 +123,10 @@ class TableRecipe final : public Recipe {
         "#   mxtrain train {}\n#   mxtrain infer runs/latest new.csv\n\nseed: 1\n\n",
         classes_ ? "Classes of the rows" : "A number for each row", choice_.file);
     // Classes are learned by heart sooner than numbers.
-    text += TextLine(format("vars: {{width: 128, dropout: {}}}", classes_ ? "0.4" : "0.1"),
+    text += TextLine(format("vars: {{width: {}, dropout: {}}}", few_ ? 64 : 128,
+                            few_       ? "0.6"
+                            : classes_ ? "0.4"
+                                       : "0.1"),
                      "of the layers; more of it for fewer rows");
     text += R"(
 blocks:
@@ -298,7 +304,7 @@ blocks:
   const TablePlan plan_;
   const bool classes_;
   std::string head_;
-  bool skewed_ = false;
+  bool skewed_ = false, few_ = false;
   int64_t batch_ = 0, epochs_ = 0, frequencies_ = 0;
   RecipeChoice choice_;
 };

@@ -27,7 +27,7 @@ constexpr int64_t kFewImages = 1000;  // of which a net learns too little from s
 constexpr double kHoldout = 0.2;
 
 // Whether there is an image in it, of any format.
-bool HoldsImages(const fs::path& folder) {
+bool HasAnyImage(const fs::path& folder) {
   std::error_code unreadable;
   fs::recursive_directory_iterator entry(folder, unreadable);
   for (; !unreadable && entry != fs::recursive_directory_iterator(); entry.increment(unreadable)) {
@@ -55,7 +55,7 @@ Folders SortFolders(const fs::path& folder) {
     if (!entry.is_directory(broken)) continue;
     std::vector<std::string>& of_kind = name.starts_with('.')       ? folders.hidden
                                         : io::IsSystemFolder(name)  ? folders.system
-                                        : HoldsImages(entry.path()) ? folders.with_images
+                                        : HasAnyImage(entry.path()) ? folders.with_images
                                                                     : folders.without;
     of_kind.push_back(std::move(name));
   }
