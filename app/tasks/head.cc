@@ -25,8 +25,8 @@ bool IsOf(const Node& node, std::string_view type) {
   return node.op && node.op->TypeString() == type;
 }
 
-// Of what AnchorBoxes makes; 0 if that is not known.
-int64_t ClassesOfAnchors(const Symbol& net, const Symbol::Shapes& shapes, const Node& proposals) {
+// Of what AnchorBoxes or RegionBoxes makes; 0 if that is not known.
+int64_t ClassesOfRows(const Symbol& net, const Symbol::Shapes& shapes, const Node& proposals) {
   const Symbol made = net.GetInternals()[proposals.name + "_output"];
   std::map<std::string, TShape> known;
   for (const std::string& name : made.ListArguments()) known[name] = ShapeOf(net, shapes, name);
@@ -36,7 +36,7 @@ int64_t ClassesOfAnchors(const Symbol& net, const Symbol::Shapes& shapes, const 
 
 // Says of an output whether it is rows of class, score and box: those of PointBoxes, or what
 // box_nms keeps of such or of other rows, perhaps the first of them; and of how many classes, if
-// PointBoxes made them of convolutions, or AnchorBoxes did.
+// PointBoxes made them of convolutions, or AnchorBoxes or RegionBoxes did.
 void RecognizeBoxes(const Symbol& net, const Symbol::Shapes& shapes, size_t output, Head* head) {
   const Graph& graph = net.graph();
   if (!head->shape.has_rank() || head->shape.ndim() != 3 || head->shape[2] != 6) return;
@@ -55,8 +55,8 @@ void RecognizeBoxes(const Symbol& net, const Symbol::Shapes& shapes, size_t outp
   while (IsOf(*proposals, "Reshape") || IsOf(*proposals, "slice") ||
          IsOf(*proposals, "slice_axis") || IsOf(*proposals, "_contrib_box_nms"))
     proposals = &InputOf(graph, *proposals);
-  if (IsOf(*proposals, "AnchorBoxes"))
-    head->box_classes = ClassesOfAnchors(net, shapes, *proposals);
+  if (IsOf(*proposals, "AnchorBoxes") || IsOf(*proposals, "RegionBoxes"))
+    head->box_classes = ClassesOfRows(net, shapes, *proposals);
   if (!IsOf(*proposals, "PointBoxes")) return;
   const Node& scores = InputOf(graph, *proposals);
   if (IsOf(scores, "Convolution"))
