@@ -42,6 +42,7 @@ boxes (boxes_test.sh)|mxtrain train cells.yaml
 boxes (yolox_test.sh)|mxtrain init cells --net yolox_nano --weights yolox_nano.pth
 boxes (yolox_test.sh)|mxtrain train configs/detection/yolox_s.yaml train.weights.file=yolox_s.pth data.train.path=... data.val.path=...
 boxes (anchors_test.sh)|mxtrain init cells --net ssdlite320_mobilenet_v3_large --weights ssdlite320_mobilenet_v3_large_coco.pth
+boxes (regions_test.sh)|mxtrain init cells --net fasterrcnn_resnet50_fpn --weights fasterrcnn_resnet50_fpn_coco.pth
 boxes (tiles_test.sh)|mxtrain infer runs/cells slides --tile 640 --overlap 64 --output boxes.csv
 boxes (tiles_test.sh)|mxtrain eval runs/cells --tile 640
 boxes (boxes_test.sh)|mxtrain eval runs/cells

@@ -79,6 +79,8 @@ for net in yolox_tiny yolox_s; do
 done
 shipped detection/ssdlite320_mobilenet_v3_large.yaml data.train.source=yolo data.train.path=objects/train data.train.root=null data.train.classes=null \
   data.val.source=yolo data.val.path=objects/val data.val.root=null vars.classes=3 vars.size=128 data.batch_size=2
+expect 0 plan "$source_dir/configs/detection/fasterrcnn_resnet50_fpn.yaml" data.batch_size=1 vars.size=320
+echo "detection/fasterrcnn_resnet50_fpn.yaml" >>tried
 for i in $(seq 400); do echo "$i lines are $((i + 1)) lines but one."; done >lines.txt
 shipped text/characters.yaml "$(train lines.txt)" "$(val lines.txt)"
 shipped text/words_lstm_small.yaml "$(train lines.txt)" "$(val lines.txt)"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes: how much they overlap, which are kept, and those of the points of a grid.
+// Boxes: how much they overlap, which are kept, those of the points of a grid and of regions.
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "mxtrain/onnx/internal/export_node.h"
 #include "mxtrain/operator/boxes.h"
 #include "mxtrain/operator/point_grid.h"
+#include "mxtrain/operator/pyramid_anchors.h"
 
 namespace mxtrain::onnx {
 namespace {
@@ -59,19 +61,30 @@ void BoxIou(ExportNode& node) {
 
 // --- non-maximum suppression ---
 
+// What the parameters of box_nms say.
+struct NmsRule {
+  int64_t box, score, id, background, most;  // columns, a class, and topk
+  bool all_classes, center;
+  float overlap, least_score;
+
+  // Of rows of class, score and corners, of which all take part.
+  static NmsRule OfClasses(float overlap) {
+    return {2, 1, 0, -1, -1, false, false, overlap, -std::numeric_limits<float>::infinity()};
+  }
+};
+
 // Below every score that takes part.
 std::string NoScore(ExportNode& node) {
   return node.Scalar(-std::numeric_limits<float>::infinity());
 }
 
 // [N, boxes]: of the rows that take part, NoScore for others.
-std::string ScoresTakingPart(ExportNode& node, const std::string& data) {
-  const std::string scores = Column(node, data, node.Get<int64_t>("score_index"));
-  std::string takes = node.Add("Greater", {scores, node.Scalar(node.Number("valid_thresh"))});
-  const auto id = node.Get<int64_t>("id_index"), background = node.Get<int64_t>("background_id");
-  if (id >= 0 && background >= 0) {
-    const std::string is_background =
-        node.Add("Equal", {Column(node, data, id), node.Scalar(static_cast<float>(background))});
+std::string ScoresTakingPart(ExportNode& node, const NmsRule& rule, const std::string& data) {
+  const std::string scores = Column(node, data, rule.score);
+  std::string takes = node.Add("Greater", {scores, node.Scalar(rule.least_score)});
+  if (rule.id >= 0 && rule.background >= 0) {
+    const std::string is_background = node.Add(
+        "Equal", {Column(node, data, rule.id), node.Scalar(static_cast<float>(rule.background))});
     takes = node.Add("And", {takes, node.Add("Not", {is_background})});
   }
   return node.Add("Where", {takes, scores, NoScore(node)});
@@ -87,14 +100,13 @@ std::string Ranks(ExportNode& node, const std::string& takes, int64_t count) {
 
 // Ranks [N, classes, count], each in the row of its class and 0 elsewhere; of one row where classes
 // do not matter. Classes are whole numbers.
-std::string RanksByClass(ExportNode& node, const std::string& rows, const std::string& takes,
-                         int64_t count) {
+std::string RanksByClass(ExportNode& node, const NmsRule& rule, const std::string& rows,
+                         const std::string& takes, int64_t count) {
   const std::string of_any = node.Unsqueeze(Ranks(node, takes, count), {1});
-  const auto id = node.Get<int64_t>("id_index");
-  if (id < 0 || node.Get<bool>("force_suppress")) return of_any;
+  if (rule.id < 0 || rule.all_classes) return of_any;
   // Rows that take no part may say anything.
   const std::string classes =
-      node.AsInt(node.Add("Where", {takes, Column(node, rows, id), node.Scalar(0)}));
+      node.AsInt(node.Add("Where", {takes, Column(node, rows, rule.id), node.Scalar(0)}));
   const Attributes of_all{{"keepdims", int64_t{0}}};
   const std::string first = node.Add("ReduceMin", {classes}, of_all),
                     last = node.Add("ReduceMax", {classes}, of_all);
@@ -107,27 +119,27 @@ std::string RanksByClass(ExportNode& node, const std::string& rows, const std::s
 
 // [N, count, 4] as NonMaxSuppression takes them, which would turn a box whose corners are on wrong
 // sides: that has no area.
-std::string BoxesOf(ExportNode& node, const std::string& rows) {
+std::string BoxesOf(ExportNode& node, const NmsRule& rule, const std::string& rows) {
   const auto columns = [&](int64_t begin) {
-    const int64_t first = node.Get<int64_t>("coord_start") + begin;
+    const int64_t first = rule.box + begin;
     return node.Add("Slice", {rows, node.Ints({first}), node.Ints({first + 2}), node.Ints({2})});
   };
   const std::string first = columns(0), second = columns(2);
-  const std::string limited = node.Is("in_format", "center") ? node.Add("Relu", {second})
-                                                             : node.Add("Max", {first, second});
+  const std::string limited =
+      rule.center ? node.Add("Relu", {second}) : node.Add("Max", {first, second});
   return node.Add("Concat", {first, limited}, {{"axis", int64_t{2}}});
 }
 
 // Which of the rows [N, count, columns], the best first, are kept: 1, else 0, [N, count].
-std::string Kept(ExportNode& node, const std::string& rows, const std::string& scores,
-                 int64_t count) {
+std::string Kept(ExportNode& node, const NmsRule& rule, const std::string& rows,
+                 const std::string& scores, int64_t count) {
   const std::string takes = node.Add("Greater", {scores, NoScore(node)});
   // [kept, 3]: image, class, box.
   const std::string kept =
       node.Add("NonMaxSuppression",
-               {BoxesOf(node, rows), RanksByClass(node, rows, takes, count), node.Ints({count}),
-                node.Floats({1}, {node.Number("overlap_thresh")}), node.Floats({1}, {0})},
-               {{"center_point_box", int64_t{node.Is("in_format", "center")}}});
+               {BoxesOf(node, rule, rows), RanksByClass(node, rule, rows, takes, count),
+                node.Ints({count}), node.Floats({1}, {rule.overlap}), node.Floats({1}, {0})},
+               {{"center_point_box", int64_t{rule.center}}});
   const std::string places = node.Add("Gather", {kept, node.Ints({0, 2})}, {{"axis", int64_t{1}}});
   const auto filled = [&node](const std::string& shape, float value) {
     return node.Add("ConstantOfShape", {shape}, {{"value", Tensor::Floats({1}, {value})}});
@@ -138,17 +150,18 @@ std::string Kept(ExportNode& node, const std::string& rows, const std::string& s
 }
 
 // Rows [images, boxes, columns], of which ONNX has that many axes.
-std::string KeptRows(ExportNode& node, const std::string& data, int64_t boxes) {
-  const auto most = node.Get<int64_t>("topk");
-  const int64_t count = most < 1 ? boxes : std::min(most, boxes);
+std::string KeptRows(ExportNode& node, const NmsRule& rule, const std::string& data,
+                     int64_t boxes) {
+  const int64_t count = rule.most < 1 ? boxes : std::min(rule.most, boxes);
   const auto rows_at = [&node](const std::string& rows, const std::string& indices) {
     return node.Add("GatherND", {rows, node.Unsqueeze(indices, {2})}, {{"batch_dims", int64_t{1}}});
   };
-  const ExportNode::Order best = node.TopK(ScoresTakingPart(node, data), node.Ints({count}), 1);
+  const ExportNode::Order best =
+      node.TopK(ScoresTakingPart(node, rule, data), node.Ints({count}), 1);
   const std::string candidates = rows_at(data, best.indices);
   // The kept ones in their order, then the others, which become -1.
   const ExportNode::Order first =
-      node.TopK(Kept(node, candidates, best.values, count), node.Ints({count}), 1);
+      node.TopK(Kept(node, rule, candidates, best.values, count), node.Ints({count}), 1);
   const std::string rows = node.Add("Where", {node.Unsqueeze(node.AsBool(first.values), {2}),
                                               rows_at(candidates, first.indices), node.Scalar(-1)});
   if (count == boxes) return rows;
@@ -162,9 +175,14 @@ void BoxNms(ExportNode& node) {
   const int64_t boxes = data[node.ndim() - 2], columns = data[node.ndim() - 1];
   if (boxes == TShape::kUnknown)
     node.Refuse("the number of boxes depends on the size of the batch");
-  if (node.ndim() == 3) return node.OutIs(KeptRows(node, node.in(0), boxes));
+  const NmsRule rule{node.Get<int64_t>("coord_start"), node.Get<int64_t>("score_index"),
+                     node.Get<int64_t>("id_index"),    node.Get<int64_t>("background_id"),
+                     node.Get<int64_t>("topk"),        node.Get<bool>("force_suppress"),
+                     node.Is("in_format", "center"),   node.Number("overlap_thresh"),
+                     node.Number("valid_thresh")};
+  if (node.ndim() == 3) return node.OutIs(KeptRows(node, rule, node.in(0), boxes));
   const std::string together = node.Add("Reshape", {node.in(0), node.Ints({-1, boxes, columns})});
-  const std::string rows = KeptRows(node, together, boxes);
+  const std::string rows = KeptRows(node, rule, together, boxes);
   node.Out("Reshape", {rows, node.Ints({data.begin(), data.end()})});  // kUnknown is -1
 }
 
@@ -266,13 +284,185 @@ void PointBoxes(ExportNode& node) {
   node.Out("Transpose", {columns}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
 }
 
+// --- regions ---
+
+// Columns begin and begin + 1 of [..., ..., 4].
+std::string Half(ExportNode& node, const std::string& boxes, int64_t begin, int64_t axis) {
+  return node.Add("Slice", {boxes, node.Ints({begin}), node.Ints({begin + 2}), node.Ints({axis})});
+}
+
+// The boxes [..., 4] at offsets from boxes of that middle and extent, [..., 2], within an image of
+// that size.
+std::string BoxesAt(ExportNode& node, const std::string& offsets, const std::string& middle,
+                    const std::string& extent, int64_t axis, const std::string& size) {
+  const std::string limit = node.Scalar(static_cast<float>(std::log(kMostAnchorGrowth)));
+  const std::string moved =
+      node.Add("Add", {node.Add("Mul", {Half(node, offsets, 0, axis), extent}), middle});
+  const std::string grown = node.Add(
+      "Mul", {node.Add("Exp", {node.Add("Min", {Half(node, offsets, 2, axis), limit})}), extent});
+  const std::string half = node.Add("Mul", {grown, node.Scalar(0.5f)});
+  const auto inside = [&](const char* op) {
+    const std::string corner = node.Add(op, {moved, half});
+    return node.Add("Min", {node.Add("Max", {corner, node.Scalar(0)}), size});
+  };
+  const std::string low = inside("Sub"), high = inside("Add");
+  return node.Add("Concat", {low, high}, {{"axis", axis}});
+}
+
+// Whether both sides of the boxes [..., 4] are at least so long: [..., 1].
+std::string HasSides(ExportNode& node, const std::string& boxes, int64_t axis, float least) {
+  const std::string sides =
+      node.Add("Sub", {Half(node, boxes, 2, axis), Half(node, boxes, 0, axis)});
+  return node.Add("GreaterOrEqual",
+                  {node.Reduce("ReduceMin", sides, {axis}, true), node.Scalar(least)});
+}
+
+// The candidates of a level, [N, candidates, 6]: the level, the score, the box.
+std::string CandidatesOfLevel(ExportNode& node, const PyramidFields& fields, int level,
+                              const std::string& size) {
+  const int levels = fields.strides.ndim();
+  const auto ratios = static_cast<int64_t>(fields.ratios.size());
+  const TShape& map = node.in_shape(level);
+  const int64_t anchors = map[2] * map[3] * ratios,
+                count = std::min(node.Get<int64_t>("candidates"), anchors);
+  const std::string scores =
+      node.Add("Reshape", {node.Transpose(node.in(level), {0, 2, 3, 1}), node.Ints({0, -1})});
+  const std::string by_ratio =
+      node.Add("Reshape", {node.in(levels + level), node.Ints({0, ratios, 4, map[2], map[3]})});
+  const std::string offsets =
+      node.Add("Reshape", {node.Transpose(by_ratio, {0, 3, 4, 1, 2}), node.Ints({0, -1, 4})});
+  const ExportNode::Order best = node.TopK(scores, node.Ints({count}), 1);
+
+  std::vector<TBlob> shapes(static_cast<size_t>(2 * levels));  // without elements
+  for (int i = 0; i < 2 * levels; ++i) shapes[static_cast<size_t>(i)].shape = node.in_shape(i);
+  const PyramidMaps<float> maps(fields, shapes);
+  std::vector<float> middles, extents;
+  for (int64_t a = 0; a < anchors; ++a) {
+    const auto box = maps.Anchor(maps.PlaceOf(maps.level[level].first + a));
+    middles.insert(middles.end(), {box.x, box.y});
+    extents.insert(extents.end(), {box.width, box.height});
+  }
+  const auto of_best = [&](const std::vector<float>& numbers) {
+    return node.Add("Gather", {node.Floats({anchors, 2}, numbers), best.indices},
+                    {{"axis", int64_t{0}}});
+  };
+  const std::string of_boxes = node.Add("GatherND", {offsets, node.Unsqueeze(best.indices, {2})},
+                                        {{"batch_dims", int64_t{1}}});
+  const std::string boxes = BoxesAt(node, of_boxes, of_best(middles), of_best(extents), 2, size);
+  const std::string score = node.Add("Where", {HasSides(node, boxes, 2, node.Number("least_side")),
+                                               node.Unsqueeze(best.values, {2}), NoScore(node)});
+  const std::string number = node.Add(
+      "Expand", {node.Floats({1, 1, 1}, {static_cast<float>(level)}), node.Add("Shape", {score})});
+  return node.Add("Concat", {number, score, boxes}, {{"axis", int64_t{2}}});
+}
+
+void PyramidProposals(ExportNode& node) {
+  PyramidFields fields;
+  fields.strides = node.Get<TShape>("strides");
+  fields.sizes = node.Get<std::vector<double>>("sizes");
+  fields.ratios = node.Get<std::vector<double>>("ratios");
+  const int levels = fields.strides.ndim();
+  int64_t count = 0;
+  const auto most = node.Get<int64_t>("candidates"), wanted = node.Get<int64_t>("count");
+  for (int l = 0; l < levels; ++l) {
+    const TShape& map = node.in_shape(l);
+    if (map[2] == TShape::kUnknown || map[3] == TShape::kUnknown)
+      node.Refuse("the size of its maps depends on the size of the batch");
+    count += std::min(most, map[2] * map[3] * static_cast<int64_t>(fields.ratios.size()));
+  }
+  const TShape& first = node.in_shape(0);
+  const auto stride = static_cast<float>(fields.strides[0]);
+  const std::string size = node.Floats(
+      {1, 1, 2}, {static_cast<float>(first[3]) * stride, static_cast<float>(first[2]) * stride});
+  std::vector<std::string> of_levels;
+  for (int l = 0; l < levels; ++l) of_levels.push_back(CandidatesOfLevel(node, fields, l, size));
+  const std::string all =
+      levels == 1 ? of_levels[0] : node.Add("Concat", of_levels, {{"axis", int64_t{1}}});
+  std::string rows = KeptRows(node, NmsRule::OfClasses(node.Number("overlap")), all, count);
+  if (wanted < count)
+    rows = node.Add("Slice", {rows, node.Ints({0}), node.Ints({wanted}), node.Ints({1})});
+  if (wanted > count)
+    rows = node.Add("Pad", {rows, node.Ints({0, 0, 0, 0, wanted - count, 0}), node.Scalar(-1)});
+  const auto columns = [&](int64_t begin, int64_t end) {
+    return node.Add("Slice", {rows, node.Ints({begin}), node.Ints({end}), node.Ints({2})});
+  };
+  const std::string image = node.Unsqueeze(node.AsFloat(node.PositionsOf(0, 0)), {1, 2});
+  const std::string number = node.Add(
+      "Where",
+      {node.Add("GreaterOrEqual", {columns(0, 1), node.Scalar(0)}), image, node.Scalar(-1)});
+  node.Out("Concat", {number, columns(2, 6)}, {{"axis", int64_t{2}}});
+}
+
+void RegionLevels(ExportNode& node) {
+  const auto first = node.Get<int>("first_level"), last = node.Get<int>("last_level");
+  const std::string sides = node.Add(
+      "Relu", {node.Add("Sub", {Half(node, node.in(0), 3, 1), Half(node, node.in(0), 1, 1)})});
+  const std::string area =
+      node.Add("Mul", {node.Add("Slice", {sides, node.Ints({0}), node.Ints({1}), node.Ints({1})}),
+                       node.Add("Slice", {sides, node.Ints({1}), node.Ints({2}), node.Ints({1})})});
+  const auto is_from = [&](int level) {
+    const double side =
+        node.Get<double>("usual_size") * std::exp2(level - node.Get<double>("usual_level") - 1e-6);
+    return node.Add("GreaterOrEqual", {area, node.Scalar(static_cast<float>(side * side))});
+  };
+  const std::string number =
+      node.Add("Slice", {node.in(0), node.Ints({0}), node.Ints({1}), node.Ints({1})});
+  const std::string exists = node.Add("GreaterOrEqual", {number, node.Scalar(0)});
+  for (int level = first; level <= last; ++level) {
+    std::string here = exists;
+    if (level > first) here = node.Add("And", {here, is_from(level)});
+    if (level < last) here = node.Add("And", {here, node.Add("Not", {is_from(level + 1)})});
+    node.Out("Where", {here, node.in(0), node.Scalar(-1)}, {}, level - first);
+  }
+}
+
+void RegionBoxes(ExportNode& node) {
+  const TShape &scores = node.in_shape(1), &image = node.in_shape(3);
+  const int64_t regions = scores[1], columns = scores[2], classes = columns - 1;
+  if (image[2] == TShape::kUnknown || image[3] == TShape::kUnknown || regions == TShape::kUnknown)
+    node.Refuse(
+        "the size of the image, or the number of regions, depends on the size of the batch");
+  const std::string all = node.Add("Softmax", {node.in(1)}, {{"axis", int64_t{2}}});
+  const std::string foreground =
+      node.Add("Slice", {all, node.Ints({1}), node.Ints({columns}), node.Ints({2})});
+  // [N, classes, R, 1]
+  const std::string found = node.Unsqueeze(node.Transpose(foreground, {0, 2, 1}), {3});
+  // [N, classes, R, 4], times the variances.
+  const std::string by_class =
+      node.Add("Reshape", {node.in(2), node.Ints({0, regions, columns, 4})});
+  const std::string of_classes =
+      node.Add("Slice", {by_class, node.Ints({1}), node.Ints({columns}), node.Ints({2})});
+  const auto variances = node.Get<std::vector<double>>("variances");
+  const std::string offsets =
+      node.Add("Mul", {node.Transpose(of_classes, {0, 2, 1, 3}),
+                       node.Floats({1, 1, 1, 4}, {variances.begin(), variances.end()})});
+  // [N, 1, R, columns] of the regions.
+  const std::string rois = node.Unsqueeze(node.in(0), {1});
+  const std::string low = Half(node, rois, 1, 3), high = Half(node, rois, 3, 3);
+  const std::string middle = node.Add("Mul", {node.Add("Add", {low, high}), node.Scalar(0.5f)});
+  const std::string size =
+      node.Floats({1, 1, 1, 2}, {static_cast<float>(image[3]), static_cast<float>(image[2])});
+  const std::string boxes = BoxesAt(node, offsets, middle, node.Add("Sub", {high, low}), 3, size);
+  std::vector<float> numbers(static_cast<size_t>(classes));
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  const std::string labels =
+      node.Add("Expand", {node.Floats({1, classes, 1, 1}, numbers), node.Add("Shape", {found})});
+  const std::string exists = node.Add(
+      "GreaterOrEqual",
+      {node.Add("Slice", {rois, node.Ints({0}), node.Ints({1}), node.Ints({3})}), node.Scalar(0)});
+  const std::string is_box =
+      node.Add("And", {exists, HasSides(node, boxes, 3, node.Number("least_side"))});
+  node.Out("Where", {is_box, node.Add("Concat", {labels, found, boxes}, {{"axis", int64_t{3}}}),
+                     node.Scalar(-1)});
+}
+
 }  // namespace
 
 std::vector<ExportEntry> BoxExports() {
   return {
-      {"_contrib_box_iou", BoxIou},
-      {"_contrib_box_nms", BoxNms},
-      {"PointBoxes", PointBoxes},
+      {"_contrib_box_iou", BoxIou},   {"_contrib_box_nms", BoxNms},
+      {"PointBoxes", PointBoxes},     {"PyramidProposals", PyramidProposals},
+      {"RegionLevels", RegionLevels}, {"RegionBoxes", RegionBoxes},
   };
 }
 

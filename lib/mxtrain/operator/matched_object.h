@@ -50,7 +50,7 @@ MXTRAIN_HD int32_t RoleOf(const LabelledObjects<T>& objects, int64_t image, cons
 
 // Smooth L1 of torchvision: x^2 / (2 beta) for |x| < beta, else |x| - beta / 2.
 template <typename C>
-MXTRAIN_HD C SmoothL1(C x, C beta) {
+MXTRAIN_HD C SmoothL1Of(C x, C beta) {
   const C size = x < C(0) ? -x : x;
   return size < beta ? x * x / (C(2) * beta) : size - beta / C(2);
 }

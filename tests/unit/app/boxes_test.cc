@@ -228,6 +228,29 @@ TEST_CASE("heads of boxes of anchors") {
   CHECK(kind_of(together).find("detection") == std::string::npos);   // not in the order of scores
 }
 
+TEST_CASE("heads of boxes of regions") {
+  const auto registry = BuiltinOperators();
+  const auto make = [&](const std::string& op, const std::string& name, const Kwargs& params,
+                        const std::vector<Symbol>& inputs) {
+    return Symbol::Create(*registry, op, name, params, inputs);
+  };
+  const Symbol data = Symbol::Variable("data");
+  const Symbol rois = make("slice_axis", "first", {{"axis", "2"}, {"begin", "0"}, {"end", "5"}},
+                           {make("Reshape", "tens", {{"shape", "(0, 10, -1)"}}, {data})});
+  const Symbol scores = make("slice_axis", "some", {{"axis", "2"}, {"begin", "0"}, {"end", "4"}},
+                             {make("Reshape", "more", {{"shape", "(0, 10, -1)"}}, {data})});
+  const Symbol offsets = make("Reshape", "numbers", {{"shape", "(0, 10, -1)"}}, {data});
+  const Symbol boxes = make("RegionBoxes", "boxes", {}, {rois, scores, offsets, data});
+  const Symbol separate = make("box_nms", "separate", {}, {boxes});
+  const Symbol together = make("Reshape", "together", {{"shape", "(0, -1, 6)"}}, {separate});
+  const Symbol net = make("box_nms", "ordered", {{"id_index", "0"}}, {together});
+  const Head head = HeadsOf(net, net.InferShape({{"data", {2, 16, 2, 5}}}), {"data"})[0];
+  const auto task = TaskOf(head, "");
+  REQUIRE(task);
+  CHECK(task->kind() == "detection");
+  CHECK(head.box_classes == 3);
+}
+
 TEST_CASE("generated objects have the boxes of their pixels") {
   int objects = 0;
   for (int64_t i = 0; i < 12; ++i) {

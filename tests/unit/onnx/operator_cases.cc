@@ -367,6 +367,36 @@ Case OfAnchors(const std::string& format) {
 
 }  // namespace
 
+namespace {
+
+// Of images of 20 x 16 pixels, with maps of two levels.
+Case OfPyramid(const std::string& candidates, const std::string& count) {
+  return One("PyramidProposals",
+             {{"strides", "(4, 8)"},
+              {"sizes", "(7, 15)"},
+              {"ratios", "(0.5, 1.5)"},
+              {"candidates", candidates},
+              {"count", count},
+              {"overlap", "0.4"},
+              {"least_side", "3"}},
+             {{{2, 4, 5}},
+              {{2, 2, 3}},
+              {{8, 4, 5}},
+              Numbers({8, 2, 3}, {0.3, -1, 0.5, 1.5, 0.7, -3, 2, 30})},
+             "of " + candidates);
+}
+const Input kRegions = Numbers({4, 5}, {0,  3, 4, 115, 116, 0, 0, 0, 224, 224, 0, 1, 1, 3, 450,
+                                        -1, 3, 4, 115, 116, 0, 5, 5, 300, 280, 0, 9, 9, 4, 4});
+Case OfRegionLevel(const std::string& output) {
+  Case levels = One("RegionLevels", {}, {kRegions}, output);
+  levels.output = output;
+  levels.steps.insert(levels.steps.begin(), {"Reshape", {{"shape", "(-1, 5)"}}, {"x0"}});
+  levels.steps.back().inputs = {"Reshape"};
+  return levels;
+}
+
+}  // namespace
+
 std::vector<Case> BoxCases() {
   const Input boxes = Numbers({3, 4}, {0, 0, 4, 4, 2, 1, 5, 6, 4, 4, 3, 5, 1, 1, 1, 1}),
               others = Numbers({2, 4}, {1, 0, 5, 3, 2, 2, 2, 4, 0, 0, 9, 9});
@@ -417,6 +447,15 @@ std::vector<Case> BoxCases() {
       One("PointBoxes", {{"strides", "(8,)"}, {"form", "centers"}, {"clip", "False"}},
           {{{1, 2, 3}}, Numbers({4, 2, 3}, {0.3, -1, 25, 1.5, 0.7, -3, 2}), {{1, 2, 3}}},
           "of centres beyond the edges"),
+      OfPyramid("1000", "70"),
+      OfPyramid("5", "4"),
+      OfRegionLevel("output0"),
+      OfRegionLevel("output2"),
+      One("RegionBoxes", {{"least_side", "5"}},
+          {kRegions,
+           {{4, 3}},
+           Numbers({4, 12}, {0.3, -1, 2.5, 1.5, 0.7, -3, 2, 30}),
+           {{1, 280, 300}}}),
   };
 }
 

@@ -144,7 +144,7 @@ struct AnchorTerms {
     C loss = vector_math::Softplus(m >= 0 ? -score : score);
     if (m < 0) return loss;
     const BoxNumbers<C> excess = Excess(at, m);
-    for (int k = 0; k < 4; ++k) loss += box_weight * SmoothL1(excess[k], kBeta);
+    for (int k = 0; k < 4; ++k) loss += box_weight * SmoothL1Of(excess[k], kBeta);
     return loss;
   }
 };

@@ -38,7 +38,7 @@ struct Terms {
     if (column < 0) return C(0);
     C loss = says.LogSum(row) - says.Score(row, column);
     for (int k = 0; column > 0 && k < 4; ++k)
-      loss += box_weight * SmoothL1(Excess(row, column, k), kBeta);
+      loss += box_weight * SmoothL1Of(Excess(row, column, k), kBeta);
     return loss;
   }
 };
