@@ -147,8 +147,8 @@ def compare_parts(ours, weights, mode, parts):
     def given(*changes):
         ours.train(weights, "train.epochs=1", "train.optimizer={name: sgd, lr: 0}", *MODES[mode], *changes)
         with open(os.path.join(ours.run, "events.jsonl"), encoding="utf-8") as lines:
-            step, = (event for event in map(json.loads, lines) if event["event"] == "step")
-        return {name: step[name + "_loss"] for name in ("boxes", "regions")}
+            epoch, = (event for event in map(json.loads, lines) if event["event"] == "epoch")
+        return {name: epoch["train"][name + "_loss"] for name in ("boxes", "regions")}
     whole, of_scores = given(), given("vars.box_weight=0", "vars.proposal_box_weight=0")
     found = {"loss_objectness": of_scores["boxes"], "loss_rpn_box_reg": whole["boxes"] - of_scores["boxes"],
              "loss_classifier": of_scores["regions"], "loss_box_reg": whole["regions"] - of_scores["regions"]}
