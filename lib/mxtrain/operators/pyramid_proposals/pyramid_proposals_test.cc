@@ -134,7 +134,7 @@ TEST_CASE("PyramidProposals: parameters, shapes and types") {
     return MessageOf([&] { op->InferShape(&given, &rows, &states); });
   };
   CHECK(Says(refusal({{2, 4, 5, 4}, TShape(), TShape(), TShape()}),
-             "PyramidProposals: score0 has shape [2,4,5,4]"));
+             "PyramidProposals: score0 has shape [2, 4, 5, 4]"));
   CHECK(Says(refusal({{2, 3, 0, 4}, {2, 3, 2, 2}, TShape(), TShape()}), "which has no cell"));
   CHECK(
       Says(MessageOf([&] {

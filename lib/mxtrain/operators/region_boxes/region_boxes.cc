@@ -40,6 +40,7 @@ bool RegionBoxesProperty::InferType(std::vector<DType>* in, std::vector<DType>* 
                                     std::vector<DType>*) const {
   DType type = (*in)[kScores];
   if (type == DType::kUnknown) type = (*in)[kOffsets];
+  if (type == DType::kUnknown) type = (*in)[kRois];
   if (type == DType::kUnknown) return false;
   UnifyType(type, &(*in)[kScores], TypeString(), "scores");
   UnifyType(type, &(*in)[kOffsets], TypeString(), "offsets");
@@ -47,7 +48,8 @@ bool RegionBoxesProperty::InferType(std::vector<DType>* in, std::vector<DType>* 
   const DType wide = type == DType::kFloat64 ? type : DType::kFloat32;
   UnifyType(wide, &(*in)[kRois], TypeString(), "rois");
   UnifyType(wide, &(*out)[0], TypeString(), "output");
-  return (*in)[kData] != DType::kUnknown;
+  if ((*in)[kData] == DType::kUnknown) (*in)[kData] = type;  // only its shape is read
+  return true;
 }
 
 }  // namespace mxtrain

@@ -45,7 +45,8 @@ class RegionLevels final : public Operator {
       DivideRegion<T> body{static_cast<int>(args.out_data.size()), {}, rois.dptr<T>(), {}, {}};
       for (int l = 0; l < body.levels; ++l) {
         const double side =
-            param_.usual_size * std::exp2(param_.first_level + l - param_.usual_level - 1e-6);
+            static_cast<double>(param_.usual_size) *
+            std::exp2(param_.first_level + l - static_cast<double>(param_.usual_level) - 1e-6);
         body.least_area[l] = static_cast<ComputeOf<T>>(side * side);
         body.req[l] = args.req[static_cast<size_t>(l)];
         body.out[l] = static_cast<T*>(args.out_data[static_cast<size_t>(l)].data);

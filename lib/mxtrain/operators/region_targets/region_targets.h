@@ -4,7 +4,8 @@
 // 2015, "Fast R-CNN", arXiv 1504.08083, section 2.3). Arguments:
 //
 //   rois   [N, R, 5]         [image, left, top, right, bottom] in pixels of the image as the net
-//                            reads it; a negative image is no region: what PyramidProposals gives
+//                            reads it; what PyramidProposals gives. A negative image is no
+//                            region, nor is one without an area.
 //   label  [N, objects, 6]   operator/labelled_objects.h
 //
 // The objects of an image that are learnt are regions of it, too. A region is to find the object

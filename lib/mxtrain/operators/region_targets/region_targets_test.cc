@@ -34,7 +34,9 @@ LearntRegions LearntFrom(const TargetSettings& settings, const Arrays& in, size_
   };
   std::vector<Values> boxes;
   for (size_t r = image * regions; r < (image + 1) * regions; ++r) {
-    if (in[0][r * 5] >= 0) boxes.emplace_back(&in[0][r * 5 + 1], &in[0][r * 5 + 5]);
+    const double* roi = &in[0][r * 5];
+    if (roi[0] >= 0 && roi[3] > roi[1] && roi[4] > roi[2])
+      boxes.emplace_back(&in[0][r * 5 + 1], &in[0][r * 5 + 5]);
   }
   for (size_t m = 0; m < objects; ++m) {
     if (is_object(m) && label(m)[5] == 0) boxes.emplace_back(label(m) + 1, label(m) + 5);
