@@ -24,16 +24,17 @@ namespace mxtrain {
 
 // All that features depend on beside the record: the layers, the values of their parameters, how
 // examples are prepared and what computes. `examples`: an iterator of these. Waits for the arrays.
-std::string FeatureKey(Runtime& runtime, const TrainOptions& options, const FeatureCut& cut,
-                       const std::map<std::string, NDArray>& args,
-                       const std::map<std::string, NDArray>& auxs, const DataIter& examples,
-                       bool validation);
+MXTRAIN_API std::string FeatureKey(Runtime& runtime, const TrainOptions& options,
+                                   const FeatureCut& cut,
+                                   const std::map<std::string, NDArray>& args,
+                                   const std::map<std::string, NDArray>& auxs,
+                                   const DataIter& examples, bool validation);
 
 // Of each record a number that is equal for equal contents: XXH3-64 of the bytes of its fields,
 // which are read but not decoded. Nothing for a record that cannot be read.
-std::vector<std::optional<uint64_t>> RecordIdentities(const io::Source& source);
+MXTRAIN_API std::vector<std::optional<uint64_t>> RecordIdentities(const io::Source& source);
 
-class FeatureFile {
+class MXTRAIN_API FeatureFile {
  public:
   // Reads the file of this key in `folder`, if there is one; a damaged one is as none, with a
   // warning in `log`. `numbers`: of an example.
