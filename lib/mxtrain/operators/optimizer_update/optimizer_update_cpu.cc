@@ -30,6 +30,8 @@ MXTRAIN_SIMD void WriteLoop(int64_t begin, int64_t end, Rule rule, Arrays<float>
 
 constexpr int64_t kBlock = 4096;  // elements of a partial sum
 constexpr int64_t kAhead = 3;     // rows that are prefetched
+// Numbers of rows below which a second thread does not pay: waking it takes tens of microseconds.
+constexpr int64_t kNumbersOfThread = 16 * kParallelGrain;
 
 template <template <typename> class Rule>
 class Update final : public Operator {
@@ -97,9 +99,8 @@ class Update final : public Operator {
                  param_);
     const Arrays<T> arrays =
         ArraysOf<T>(Places(0, 1, kStatesOf<R>), args.in_data, args.out_data, args.aux_states);
-    // Without states a row is updated in so little time that it takes more of them for a thread.
-    constexpr int64_t kNumbers = (kStatesOf<R> == 0 ? 16 : 4) * kParallelGrain;
-    ParallelFor(std::ssize(rows_), std::max<int64_t>(1, kNumbers / std::max<int64_t>(1, width)),
+    ParallelFor(std::ssize(rows_),
+                std::max<int64_t>(1, kNumbersOfThread / std::max<int64_t>(1, width)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t r = begin; r < end; ++r) {
                     if (r + kAhead < end) PrefetchRow<R>(arrays, r + kAhead, width);
