@@ -95,7 +95,7 @@ class Tokenize final : public Command {
 
   text::TokenizerPtr Count(const io::TextPaths& paths, console::Console& console,
                            Counts* counts) const {
-    RequireSaveFree(nullptr);
+    RequireSaveFree("");
     text::TokenizerPtr tokenizer = TokenizerFor(paths);
     if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
     Progress progress(console, "tokenizing", "bytes", BytesOf(paths.files));
