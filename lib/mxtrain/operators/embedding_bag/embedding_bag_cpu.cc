@@ -20,8 +20,8 @@ constexpr int64_t kNumbersOfThread = 16 * kParallelGrain;
 
 // sums += the rows' numbers, `width` of each. Of `rows` so many are added; so many are known.
 template <typename A, typename T>
-MXTRAIN_SIMD void AddRows(const int64_t* rows, int64_t added, int64_t known, const T* table,
-                          int64_t stride, int64_t width, A* sums) {
+MXTRAIN_SIMD void SumOfRows(const int64_t* rows, int64_t added, int64_t known, const T* table,
+                            int64_t stride, int64_t width, A* sums) {
   for (int64_t j = 0; j < added; ++j) {
     if (j + kAhead < known) PrefetchNumbers<false>(table + rows[j + kAhead] * stride, width);
     const T* const from = table + rows[j] * stride;
@@ -106,8 +106,8 @@ class EmbeddingBagOperator final : public Operator {
     for (int64_t column = 0; column < param_.output_dim; column += kColumns) {
       const int64_t width = std::min(kColumns, param_.output_dim - column);
       A sums[kColumns] = {};
-      AddRows(RowsOf(text), CountOf(text), KnownFrom(text), weight + column, param_.output_dim,
-              width, sums);
+      SumOfRows(RowsOf(text), CountOf(text), KnownFrom(text), weight + column, param_.output_dim,
+                width, sums);
       for (int64_t k = 0; k < width; ++k) Assign(req, to, column + k, share * sums[k]);
     }
   }
