@@ -42,7 +42,7 @@ std::string TextOfKind(const NamedKind& kind, const std::string& indentation,
 }
 
 // What a key is for, if not for all values of its selector: "source: csv, list"; of most of them
-// those that it is not for.
+// those that it is not for: "source: all but text".
 std::string OfValues(const KeyInfo& key, const std::vector<Key>& beside) {
   std::vector<std::string> used_for = key.only_for;
   std::erase_if(used_for, [&key](const std::string& value) {
@@ -61,7 +61,7 @@ std::string OfValues(const KeyInfo& key, const std::vector<Key>& beside) {
     if (others.empty()) return "";
   }
   const bool most = !others.empty() && others.size() < used_for.size();
-  return format("{}{}: {}", most ? "all but " : "", key.selector,
+  return format("{}: {}{}", key.selector, most ? "all but " : "",
                 join(most ? others : used_for, ", "));
 }
 
