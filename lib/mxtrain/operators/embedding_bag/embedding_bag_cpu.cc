@@ -18,8 +18,8 @@ constexpr int64_t kAhead = 8;      // rows that are prefetched
 // kParallelGrain is for.
 constexpr int64_t kNumbersOfThread = 16 * kParallelGrain;
 
-// Adds to `sums` `width` numbers of each of the first `added` rows; `known` of them are given, to be
-// prefetched.
+// Adds to `sums` `width` numbers of each of the first `added` rows; `known` of them are given, to
+// be prefetched.
 template <typename A, typename T>
 MXTRAIN_SIMD void SumOfRows(const int64_t* rows, int64_t added, int64_t known, const T* table,
                             int64_t stride, int64_t width, A* sums) {
