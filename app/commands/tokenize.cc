@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "app/commands/command_list.h"
 #include "app/commands/progress.h"
@@ -31,6 +33,12 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRecordEvery = std::chrono::milliseconds(500);
+
+// For tests that end the process in the middle.
+void LingerBehindPart() {
+  if (const char* text = std::getenv("MXTRAIN_STEP_DELAY_MS"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(text)));
+}
 
 class Tokenize final : public Command {
  public:
@@ -160,6 +168,7 @@ class Tokenize final : public Command {
       progress.Add(part.bytes);
       place->texts = part.next;
       place->bytes += part.bytes;
+      LingerBehindPart();
       if (Clock::now() - recorded < kRecordEvery) return;
       writer->Record(ToText(*place));
       recorded = Clock::now();

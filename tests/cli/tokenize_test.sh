@@ -4,6 +4,7 @@
 #   tokenize_test.sh [MEGABYTES]    default 24
 . "$(dirname "$0")/common.sh"
 megabytes=${1:-24}
+export MXTRAIN_STEP_DELAY_MS=100 # for each megabyte
 
 mkdir -p corpus
 for part in 1 2 3; do
@@ -35,7 +36,7 @@ for ((i = 0; i < 60; ++i)); do
 done
 holds "after $i attempts there are no tokens: $(cat killed.err)" test -e killed.tokens
 holds "nothing was killed" test "$kills" -ge 1
-holds "nothing was continued; a whole run takes $took ms" test "$continued" -ge 1 -o "$took" -lt 1500
+holds "nothing was continued; a whole run takes $took ms" test "$continued" -ge 1
 holds "killed and repeated, the tokens are others" cmp -s killed.tokens whole.tokens
 holds "killed and repeated, the tokenizer is another" cmp -s killed.json whole.json
 holds "killed and repeated, the report is another: $(cat killed.out)" cmp -s <(sed 's/killed/whole/' killed.out) whole.out
@@ -47,6 +48,7 @@ begin_again() {
   "$program" "${request[@]}" --save begun.json --output begun.tokens >/dev/null 2>&1 &
   local pid=$!
   for ((i = 0; i < 3000; ++i)); do [ -s begun.tokens.journal ] && break; sleep 0.01; done
+  sleep 0.3
   kill -9 $pid
   wait $pid 2>/dev/null
 }
@@ -96,7 +98,7 @@ flock begun.tokens.journal "$program" "${request[@]}" --output begun.tokens >std
 last="a second process"
 says "another process is writing begun.tokens"
 expect 0 "${request[@]}" --output begun.tokens
-holds "by a tokenizer's file the tokens are others" cmp -s <(tail -c +3000000 begun.tokens | head -c 1000000) <(tail -c +3000000 whole.tokens | head -c 1000000)
+holds "by a tokenizer's file the tokens are others" cmp -s begun.tokens whole.tokens
 printf 'a\n' >one.txt
 printf 'b\n' >two.txt
 expect 0 tokenize one.txt --tokenizer words --output one.tokens
