@@ -10,7 +10,7 @@ prints "3x800x800"
 
 expect 0 synth shapes --task detection --count 40 --classes 2 --size 64 --val 0.25 --seed 5
 expect 0 init shapes --net $net --size 64 --output whole.yaml
-for line in "net: {use: $net, input: [3, 64, 64]}" "      - letterbox: {size: [64, 64], interpolation: bilinear}"; do
+for line in "  use: $net" "  input: [3, 64, 64]" "      - letterbox: {size: [64, 64], interpolation: bilinear}"; do
   holds "the recipe lacks '$line'" grep -qF "$line" whole.yaml
 done
 expect 0 plan whole.yaml

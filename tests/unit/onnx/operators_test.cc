@@ -216,6 +216,8 @@ constexpr Refused kNotImported[] = {
     {"_contrib_box_nms of none", "NonMaxSuppression"},
     {"_contrib_box_nms of odd rows", "NonMaxSuppression"},
     {"_contrib_box_nms of classes apart", "NonMaxSuppression"},
+    {"PyramidProposals of 1000", "NonMaxSuppression"},
+    {"PyramidProposals of 5", "NonMaxSuppression"},
     {"_contrib_MultiBoxPrior", "does not depend on the input"},
     {"_contrib_MultiBoxPrior of steps", "does not depend on the input"},
     {"sum", "it reduces the batch axis"},
