@@ -19,15 +19,17 @@ struct PyramidAnchor {
   }
 };
 
-// An image of 32 x 24 pixels in maps of 8 x 6 and 3 x 2 cells, with anchors of two ratios.
+// An image of 32 x 24 pixels in maps of 8 x 6 and 3 x 2 cells, with anchors of two ratios. Those of
+// the second level are 32 / 3, rounded down, and 24 / 2 pixels apart.
 struct SmallPyramid {
   static constexpr size_t kLevels = 2, kRatios = 2;
   static constexpr double kWidth = 32, kHeight = 24;
-  static constexpr double kStrides[] = {4, 10}, kSizes[] = {7, 15}, kShapes[] = {0.5, 1.5};
+  static constexpr double kStepsX[] = {4, 10}, kStepsY[] = {4, 12}, kSizes[] = {7, 15},
+                          kShapes[] = {0.5, 1.5};
   static constexpr size_t kRows[] = {6, 2}, kColumns[] = {8, 3};
 
   static std::vector<std::pair<std::string, std::string>> Parameters() {
-    return {{"strides", "(4, 10)"}, {"sizes", "(7, 15)"}, {"ratios", "(0.5, 1.5)"}};
+    return {{"strides", "(4, 12)"}, {"sizes", "(7, 15)"}, {"ratios", "(0.5, 1.5)"}};
   }
   static std::vector<TShape> Shapes(int64_t images) {
     return {{images, 2, 6, 8}, {images, 2, 2, 3}, {images, 8, 6, 8}, {images, 8, 2, 3}};
@@ -39,8 +41,8 @@ struct SmallPyramid {
         for (size_t a = 0; a < kRatios; ++a) {
           const double half_width = std::round(kSizes[l] / std::sqrt(kShapes[a]) / 2),
                        half_height = std::round(kSizes[l] * std::sqrt(kShapes[a]) / 2);
-          anchors.push_back({l, a, static_cast<double>(cell % kColumns[l]) * kStrides[l],
-                             static_cast<double>(cell / kColumns[l]) * kStrides[l], 2 * half_width,
+          anchors.push_back({l, a, static_cast<double>(cell % kColumns[l]) * kStepsX[l],
+                             static_cast<double>(cell / kColumns[l]) * kStepsY[l], 2 * half_width,
                              2 * half_height});
         }
       }
@@ -51,8 +53,8 @@ struct SmallPyramid {
   // for each ratio.
   static size_t Index(size_t image, const PyramidAnchor& at, size_t number, size_t numbers) {
     const size_t plane = kRows[at.level] * kColumns[at.level];
-    const auto cell = static_cast<size_t>(at.y / kStrides[at.level]) * kColumns[at.level] +
-                      static_cast<size_t>(at.x / kStrides[at.level]);
+    const auto cell = static_cast<size_t>(at.y / kStepsY[at.level]) * kColumns[at.level] +
+                      static_cast<size_t>(at.x / kStepsX[at.level]);
     return ((image * kRatios + at.ratio) * numbers + number) * plane + cell;
   }
   // `maps`: the arguments.

@@ -371,9 +371,9 @@ void PyramidProposals(ExportNode& node) {
     count += std::min(most, map[2] * map[3] * static_cast<int64_t>(fields.ratios.size()));
   }
   const TShape& first = node.in_shape(0);
-  const auto stride = static_cast<float>(fields.strides[0]);
+  const int64_t stride = fields.strides[0];
   const std::string size = node.Floats(
-      {1, 1, 2}, {static_cast<float>(first[3]) * stride, static_cast<float>(first[2]) * stride});
+      {1, 1, 2}, {static_cast<float>(first[3] * stride), static_cast<float>(first[2] * stride)});
   std::vector<std::string> of_levels;
   for (int l = 0; l < levels; ++l) of_levels.push_back(CandidatesOfLevel(node, fields, l, size));
   const std::string all =

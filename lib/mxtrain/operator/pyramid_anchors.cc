@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "mxtrain/base/math.h"
+
 namespace mxtrain {
 
 void PyramidFields::CheckPyramid(const std::string& who) const {
@@ -50,12 +52,23 @@ PyramidShape UnifyPyramid(const PyramidFields& fields, const std::string& who, i
       all.images = expected[0];
     }
   }
+  const TShape& first = (*in)[0];
   for (size_t l = 0; l < levels && all.anchors != TShape::kUnknown; ++l) {
     const TShape& map = (*in)[l];
     const bool sized = map[2] != TShape::kUnknown && map[3] != TShape::kUnknown;
     if (sized && map[2] * map[3] == 0)
       Throw(ErrorKind::kConfig, "{}: {} has shape {}, which has no cell", who, names[l],
             map.ToString());
+    for (int axis = 2; sized && axis < 4; ++axis) {
+      const int64_t side = first[axis] * fields.strides[0],
+                    stride = fields.strides[static_cast<int>(l)];
+      if (map[axis] == CeilDivide(side, stride)) continue;
+      Throw(
+          ErrorKind::kConfig,
+          "{}: {} has shape {}; of an image of {} pixels, which the first level covers, a side at "
+          "stride {} has {} cells",
+          who, names[l], map.ToString(), side, stride, CeilDivide(side, stride));
+    }
     all.anchors = sized ? all.anchors + map[2] * map[3] * ratios : TShape::kUnknown;
   }
   return all;

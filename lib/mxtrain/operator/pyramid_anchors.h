@@ -7,11 +7,13 @@
 //   offset  [N, 4 ratios, H, W]   of its box from the anchor (operator/box_offsets.h), four numbers
 //                                 for each ratio
 //
-// The anchor of the cell (y, x) of level l is around (x strides[l], y strides[l]), in pixels of the
-// image as the net reads it; its area is about sizes[l]^2 and its height ratio times its width.
-// Half its width and half its height are rounded to whole numbers, as torchvision does. The anchors
-// of an image are numbered level by level, those of a level cell by cell in rows, and those of a
-// cell as the ratios. The image is what the maps of the first level cover.
+// The image is what the maps of the first level cover; the maps of level l have ceil(side /
+// strides[l]) cells along each side of it. The anchors of the cell (y, x) are around (x w, y h), in
+// pixels of the image as the net reads it, where w and h are the sides of the image over the cells
+// along them, rounded down as torchvision does: strides[l] if that divides the sides. The area of
+// an anchor is about sizes[l]^2 and its height ratio times its width; half its width and half its
+// height are rounded to whole numbers, as there. The anchors of an image are numbered level by
+// level, those of a level cell by cell in rows, and those of a cell as the ratios.
 #include <cmath>
 #include <span>
 #include <string>
@@ -36,7 +38,7 @@ struct PyramidFields {
     TShape P::*strides = &PyramidFields::strides;
     std::vector<double> P::*sizes = &PyramidFields::sizes;
     std::vector<double> P::*ratios = &PyramidFields::ratios;
-    f.Add("strides", strides).Required().Help("pixels between the anchors of each level");
+    f.Add("strides", strides).Required().Help("pixels between the cells of each level");
     f.Add("sizes", sizes)
         .Required()
         .RangeAbove(0)
@@ -69,18 +71,21 @@ struct PyramidMaps {
     T *scores, *offsets;
     int64_t first;  // number of its first anchor
     int64_t width, plane;
-    C stride;
+    C step_x, step_y;  // between anchors, in pixels
     C half_width[kMostAnchorRatios], half_height[kMostAnchorRatios];
   };
   Level level[kMostPyramidLevels];
   int levels = 0, ratios = 0;
-  int64_t images = 0, anchors = 0;
+  int64_t images = 0, anchors = 0;            // anchors of an image
+  int64_t image_width = 0, image_height = 0;  // in pixels
 
   // `blobs`: the arguments, or their gradients.
   PyramidMaps(const PyramidFields& fields, std::span<const TBlob> blobs)
       : levels(fields.strides.ndim()),
         ratios(static_cast<int>(fields.ratios.size())),
-        images(blobs[0].shape[0]) {
+        images(blobs[0].shape[0]),
+        image_width(fields.strides[0] * blobs[0].shape[3]),
+        image_height(fields.strides[0] * blobs[0].shape[2]) {
     for (int l = 0; l < levels; ++l) {
       const TBlob &scores = blobs[static_cast<size_t>(l)],
                   &offsets = blobs[static_cast<size_t>(levels + l)];
@@ -91,7 +96,8 @@ struct PyramidMaps {
       own.first = anchors;
       own.width = map[3];
       own.plane = map[2] * map[3];
-      own.stride = static_cast<C>(fields.strides[l]);
+      own.step_x = static_cast<C>(image_width / map[3]);
+      own.step_y = static_cast<C>(image_height / map[2]);
       for (int a = 0; a < ratios; ++a) {
         const double root = std::sqrt(fields.ratios[static_cast<size_t>(a)]),
                      size = fields.sizes[static_cast<size_t>(l)];
@@ -105,11 +111,6 @@ struct PyramidMaps {
   MXTRAIN_HD int64_t rows() const { return images * anchors; }
   // Anchors of a level.
   MXTRAIN_HD int64_t CountOf(int l) const { return level[l].plane * ratios; }
-  // Of the image, in pixels.
-  MXTRAIN_HD C ImageWidth() const { return static_cast<C>(level[0].width) * level[0].stride; }
-  MXTRAIN_HD C ImageHeight() const {
-    return static_cast<C>(level[0].plane / level[0].width) * level[0].stride;
-  }
 
   struct Place {
     int64_t image;
@@ -141,8 +142,8 @@ struct PyramidMaps {
   }
   MXTRAIN_HD CenteredBox<C> Anchor(const Place& at) const {
     const Level& own = level[at.level];
-    return {static_cast<C>(at.cell % own.width) * own.stride,
-            static_cast<C>(at.cell / own.width) * own.stride, C(2) * own.half_width[at.ratio],
+    return {static_cast<C>(at.cell % own.width) * own.step_x,
+            static_cast<C>(at.cell / own.width) * own.step_y, C(2) * own.half_width[at.ratio],
             C(2) * own.half_height[at.ratio]};
   }
   MXTRAIN_HD Corners<C> AnchorCorners(const Place& at) const {

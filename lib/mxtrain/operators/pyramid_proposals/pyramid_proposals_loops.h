@@ -75,7 +75,7 @@ struct DecodeCandidate {
       offsets.at[k] = k >= 2 && offset > most_log_growth ? most_log_growth : offset;
     }
     const Corners<C> box = BoxAt(offsets, maps.Anchor(at));
-    const C width = maps.ImageWidth(), height = maps.ImageHeight();
+    const C width = static_cast<C>(maps.image_width), height = static_cast<C>(maps.image_height);
     row_of[i] = row;
     boxes[i * 4] = Within(box.left, width);
     boxes[i * 4 + 1] = Within(box.top, height);

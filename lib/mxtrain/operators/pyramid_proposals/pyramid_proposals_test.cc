@@ -135,6 +135,10 @@ TEST_CASE("PyramidProposals: parameters, shapes and types") {
   };
   CHECK(Says(refusal({{2, 4, 5, 4}, TShape(), TShape(), TShape()}),
              "PyramidProposals: score0 has shape [2, 4, 5, 4]"));
+  CHECK(
+      Says(refusal({{2, 3, 5, 4}, {2, 3, 3, 4}, TShape(), TShape()}),
+           "score1 has shape [2, 3, 3, 4]; of an image of 16 pixels, which the first level covers, "
+           "a side at stride 8 has 2 cells"));
   CHECK(Says(refusal({{2, 3, 0, 4}, {2, 3, 2, 2}, TShape(), TShape()}), "which has no cell"));
   CHECK(
       Says(MessageOf([&] {
