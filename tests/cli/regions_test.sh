@@ -17,7 +17,7 @@ expect 0 plan whole.yaml
 prints "PyramidProposalLoss"
 prints "RegionTargets"
 
-small="vars.units1=1 vars.units2=1 vars.units3=1 vars.units4=1 vars.pyramid_width=16 vars.head_width=32 vars.bn_frozen=false vars.bn_eps=1e-5
+small="vars.units1=1 vars.units2=1 vars.units3=1 vars.units4=1 vars.pyramid_width=16 vars.head_width=32
   vars.learnt_regions=100 vars.regions=50 vars.region_samples=32 data.batch_size=4"
 expect 0 check whole.yaml $small
 prints "label 'boxes_label' is [4,6]"
