@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchvision's Faster R-CNN, loaded into configs/detection/fasterrcnn_resnet50_fpn.yaml: the same boxes, losses and gradient as in float64?
 
-  check_faster_rcnn.py [--program PATH] [--side PIXELS]       in the environment of check_weights.py, with: pip install onnxruntime
+  check_faster_rcnn.py [--program PATH] [--side PIXELS] [--seed N]       in the environment of check_weights.py, with: pip install onnxruntime
 
 Makes the net with random weights and frozen batch norms (nothing is downloaded), saves it as torch.save does and gives it to `mxtrain train` by
 train.weights, which has to take every array. Compared are, with limits of 1e-4:
@@ -12,8 +12,7 @@ train.weights, which has to take every array. Compared are, with limits of 1e-4:
   each of the four parts of the loss of a training step, and as in torch_nets.py the loss and the norm of the gradient. Samplers take all anchors and
   all regions on both sides, so that nothing is random.
 
-Which boxes are suppressed depends on rounding where an overlap is near its threshold, and scores are ordered: a seed with such a case is another one's
-turn, as printed.
+Which boxes are suppressed depends on rounding where an overlap is near its threshold: if boxes are missing, try another --seed.
 """
 import argparse
 import json
@@ -126,8 +125,8 @@ def our_net(program, side, examples, folder):
     images = os.path.join(examples, "images")
     data = [f"data.{part}.{key}" for part in ("train", "val") for key in (
         f"path={os.path.join(examples, 'objects.json')}", f"root={images}", f"transforms=[{{normalize: {{mean: {MEAN}, std: {STD}}}}}]")]
-    changes = [*data, "data.train.classes=null", f"data.batch_size={len(OBJECTS)}", f"vars.size={side}", "vars.bn_frozen=true", "vars.bn_eps=0", "train.lr_schedule=null", "train.freeze=null",
-               "vars.anchor_samples=1048576", "vars.learnt_candidates=300", f"vars.learnt_regions={REGIONS}"]
+    changes = [*data, "data.train.classes=null", f"data.batch_size={len(OBJECTS)}", f"vars.size={side}", "train.lr_schedule=null", "train.freeze=null",
+               "vars.bn_frozen=true", "vars.bn_eps=0", "vars.anchor_samples=1048576", "vars.learnt_candidates=300", f"vars.learnt_regions={REGIONS}"]
     return Ours(program, os.path.join(ROOT, "configs/detection", NAME + ".yaml"), images, folder, changes)
 
 
