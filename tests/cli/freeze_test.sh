@@ -39,17 +39,17 @@ expect 0 verify-resume head.yaml data.cache=features train.epochs=1
 
 # --- runs of a sweep share them, where what is swept leaves them as they are
 expect 0 sweep head.yaml --out rates data.cache=features 'train.optimizer.lr=[0.01,0.001]'
-holds "the second run did not find the features of the first" grep -q "features: 36 of 36 training images are in" rates/0002/mxtrain.log
-holds "the first run found features" grep -q "features: 0 of 36 training images are in" rates/0001/mxtrain.log
+holds "the second run did not find the features of the first" grep -q "features: 24 of 24 training images are in" rates/0002/mxtrain.log
+holds "the first run found features" grep -q "features: 0 of 24 training images are in" rates/0001/mxtrain.log
 holds "shared features gave other bits" "$helper" compare rates/0002/checkpoints/last cached/checkpoints/last
 holds "shared features gave another best model" "$helper" compare rates/0002/checkpoints/best cached/checkpoints/best
 holds "the features were kept" [ ! -e rates/features ]
 expect 0 sweep head.yaml --out crops data.cache=features train.epochs=1 'data.train.transforms=[[{resize: [32, 32]}],[{resize: [36, 36]},{center_crop: [32, 32]}]]'
-holds "features of other transforms were shared" grep -q "features: 0 of 36 training images are in" crops/0002/mxtrain.log
-holds "features of validation were not shared" grep -q "features: 18 of 18 validation images are in" crops/0002/mxtrain.log
+holds "features of other transforms were shared" grep -q "features: 0 of 24 training images are in" crops/0002/mxtrain.log
+holds "features of validation were not shared" grep -q "features: 12 of 12 validation images are in" crops/0002/mxtrain.log
 expect 0 sweep head.yaml --out folds data.cache=features train.epochs=1 --folds 3
-holds "a fold did not find the features of another" grep -q "features: 12 of 24 training images are in" folds/0002/mxtrain.log
-holds "all features are known by then" grep -q "features: 24 of 24 training images are in" folds/0003/mxtrain.log
+holds "a fold did not find the features of another" grep -q "features: 8 of 16 training images are in" folds/0002/mxtrain.log
+holds "all features are known by then" grep -q "features: 16 of 16 training images are in" folds/0003/mxtrain.log
 expect 2 train head.yaml --out none --features kept
 says "--features kept: the configuration computes no features once"
 
