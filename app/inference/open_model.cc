@@ -365,21 +365,6 @@ std::string MetadataOf(const onnx::Model& model, const char* key) {
   return found == model.metadata.end() ? "" : found->second;
 }
 
-// By the names of outputs, and of the layers that they are of.
-Thresholds ThresholdsIn(const onnx::Model& model) {
-  Thresholds thresholds;
-  const Expected<FileJson, Refusal> all = ReadJson<FileJson>(MetadataOf(model, "thresholds"));
-  if (!all || !all->is_object()) return thresholds;
-  for (const auto& [output, values] : all->items()) {
-    std::vector<double> numbers;
-    for (const FileJson& value : values.is_array() ? values : FileJson::array()) {
-      if (value.is_number()) numbers.push_back(value.get<double>());
-    }
-    if (std::ssize(numbers) == std::ssize(values)) thresholds[output] = numbers;
-  }
-  return thresholds;
-}
-
 // Of a file of `export --with-preprocessing`, for images: they are prepared here, where their sizes
 // differ and EXIF orientations are known, as the pipeline in the metadata says.
 void TakePixelsOff(const std::string& file, onnx::Model* model) {
@@ -404,8 +389,7 @@ void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
               const Logger& log) {
   Runtime& runtime = *opened->runtime;
   onnx::Model read = onnx::ReadModel(file);
-  onnx::RemoveThresholds(&read);  // they are applied here
-  opened->calibration.thresholds = ThresholdsIn(read);
+  onnx::RemoveThresholds(&read);  // what comes from the scores is no score
   const bool takes_pixels = MetadataOf(read, "preprocessing").starts_with("in the model");
   if (takes_pixels && arrays->empty()) TakePixelsOff(file, &read);
   const std::map<std::string, TShape> shapes = arrays->Shapes();

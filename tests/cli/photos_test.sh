@@ -56,7 +56,7 @@ prints "mess.yaml: 3 classes"
 prints "not read: .ipynb_checkpoints (hidden), __MACOSX (of the system), empty (no images), notes (no images)"
 holds "what is skipped is not written down" grep -qF 'exclude: ["empty", "notes"]' mess.yaml
 expect 0 check mess.yaml
-prints "3 classes"
+prints "58 training examples, 14 for validation"
 expect 4 check mess.yaml 'data.train.exclude=[notes]'
 says "holds no images (.jpg .jpeg .png .bmp); fill it, remove it, or name it in exclude"
 expect 4 check mess.yaml 'data.train.exclude=[notes, empty, nodes]'
