@@ -48,9 +48,8 @@ struct ListParam : Parameter<ListParam> {
 // label_delim the single label, which may be missing, names any number of classes: 0 or 1 per
 // class, [classes]. With weight_column a column of each line is no label, but the weight of the
 // example. Throws kFileSystem for a missing list, and kData, with file and line, for lines
-// with different numbers of labels, a label outside the classes, a weight that is not a number from 0,
-// and an empty list. Missing images
-// are detected when read.
+// with different numbers of labels, a label outside the classes, a weight that is not a number from
+// 0, and an empty list. Missing images are detected when read.
 MXTRAIN_API std::unique_ptr<Source> NewListSource(const ListParam& param);
 
 }  // namespace mxtrain::io
