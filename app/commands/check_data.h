@@ -59,8 +59,9 @@ std::vector<std::string> CompareClasses(const io::Source& train, const io::Sourc
 // channel than the `bits` of data.bits, or none with as many; weights of examples that are far from
 // 1 on average; and classes of which one has ten times the examples of another.
 std::vector<DataFinding> DescribeOddities(const DataSet& set, const TShape& input, int bits);
-// {"examples", "classes": {NAME: COUNT}, "weights": {"least", "mean", "most", "zeros"}, "pictures": {"readable", "height": [LEAST, MEDIAN, MOST],
-// "width", "gray", "alpha", "cmyk", "turned", "deep"}}
+// {"examples", "classes": {NAME: COUNT}, "weights": {"least", "mean", "most", "zeros"}, "pictures":
+// {"readable", "height": [LEAST, MEDIAN, MOST], "width", "gray", "alpha", "cmyk", "turned",
+// "deep"}}
 Json Summarize(const DataSet& set);
 
 }  // namespace mxtrain::commands
