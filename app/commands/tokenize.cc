@@ -117,9 +117,11 @@ class Tokenize final : public Command {
   // Continues what the same command left when it was killed.
   text::TokenizerPtr Write(const io::TextPaths& paths, console::Console& console,
                            Counts* counts) const {
-    const std::optional<std::string> request = TokenizeRequest(paths, tokenizer_, train_);
+    const std::string request = TokenizeRequest(paths, tokenizer_, train_);
     auto partial = std::make_unique<text::PartialTokens>(output_);
-    const std::vector<std::string> differences = DifferencesFrom(*partial, request);
+    std::vector<std::string> differences;
+    if (partial->recorded())
+      differences = DifferencesOfRequests(partial->recorded()->request, request);
     if (!differences.empty() && overwrite_) partial->Discard();
     TokenizePlace place;
     text::TokenizerPtr tokenizer;
@@ -136,7 +138,7 @@ class Tokenize final : public Command {
       RequireSaveFree("");
       tokenizer = TokenizerFor(paths);
     }
-    text::TokenFileWriter writer(std::move(partial), *tokenizer, request.value_or(""));
+    text::TokenFileWriter writer(std::move(partial), *tokenizer, request);
     writer.Record(ToText(place));
     if (!save_.empty()) WriteFileAtomically(save_, tokenizer->ToText());
     try {
@@ -174,13 +176,6 @@ class Tokenize final : public Command {
       recorded = Clock::now();
     };
     io::EncodeTexts(tokenizer, paths, put, io::TextPlace(place->texts));
-  }
-
-  static std::vector<std::string> DifferencesFrom(const text::PartialTokens& partial,
-                                                  const std::optional<std::string>& request) {
-    if (!partial.recorded()) return {};
-    if (!request) return {"not all that is read now is a regular file"};
-    return DifferencesOfRequests(partial.recorded()->request, *request);
   }
 
   [[noreturn]] void RefuseOtherWork(const std::string& partial,

@@ -8,7 +8,6 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/json.h"
-#include "mxtrain/base/mapped_file.h"
 #include "mxtrain/base/text.h"
 
 namespace mxtrain::commands {
@@ -30,18 +29,15 @@ std::vector<std::string> FilesOfTokenizer(const std::string& name) {
   return fs::exists(name, none) ? std::vector<std::string>{name} : std::vector<std::string>{};
 }
 
-// False for a file that is not regular.
-bool AddFiles(const std::vector<std::string>& files, Json* list) {
-  *list = Json::array();
-  std::error_code none;
-  for (const std::string& file : files) {
-    if (fs::exists(file, none) && !fs::is_regular_file(file, none)) return false;
-    const MappedFile mapped(file);
-    list->push_back({{"path", file},
-                     {"bytes", mapped.bytes().size()},
-                     {"checksum", format("{:016x}", Checksum(mapped.bytes()))}});
+Json ChecksumsOf(const std::vector<std::string>& files) {
+  Json list = Json::array();
+  for (const std::string& path : files) {
+    const io::TextFile file(path);
+    list.push_back({{"path", path},
+                    {"bytes", file.text().size()},
+                    {"checksum", format("{:016x}", Checksum(file.text()))}});
   }
-  return true;
+  return list;
 }
 
 std::string TokenizerOf(const Json& request) {
@@ -92,15 +88,13 @@ TokenizePlace TokenizePlaceFrom(const std::string& text) {
   }
 }
 
-std::optional<std::string> TokenizeRequest(const io::TextPaths& paths, const std::string& tokenizer,
-                                           std::optional<int64_t> train) {
-  Json texts, files;
-  if (!AddFiles(paths.files, &texts) || !AddFiles(FilesOfTokenizer(tokenizer), &files)) return {};
+std::string TokenizeRequest(const io::TextPaths& paths, const std::string& tokenizer,
+                            std::optional<int64_t> train) {
   return Json{{"columns", paths.columns},
               {"tokenizer", tokenizer.empty() ? "bytes" : tokenizer},
               {"train", train ? Json(*train) : Json()},
-              {"tokenizer_files", files},
-              {"texts", texts}}
+              {"tokenizer_files", ChecksumsOf(FilesOfTokenizer(tokenizer))},
+              {"texts", ChecksumsOf(paths.files)}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -21,10 +21,9 @@ std::string ToText(const TokenizePlace& place);
 TokenizePlace TokenizePlaceFrom(const std::string& text);
 
 // JSON with the columns, the tokenizer, and path, size and checksum of all files that are read.
-// None if one of them is not a regular file: it cannot be read twice. `train`: the tokens of a
-// tokenizer that is made. Throws what reading throws.
-std::optional<std::string> TokenizeRequest(const io::TextPaths& paths, const std::string& tokenizer,
-                                           std::optional<int64_t> train);
+// `train`: the tokens of a tokenizer that is made. Throws what reading throws.
+std::string TokenizeRequest(const io::TextPaths& paths, const std::string& tokenizer,
+                            std::optional<int64_t> train);
 // What differs between two requests, in words, each named; none if they are the same.
 std::vector<std::string> DifferencesOfRequests(const std::string& before, const std::string& now);
 

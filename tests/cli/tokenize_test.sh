@@ -65,8 +65,6 @@ expect 8 tokenize rows.jsonl corpus --train 600 --output begun.tokens
 says "rows.jsonl was corpus/1.txt then"
 expect 8 tokenize corpus rows.jsonl --column body --train 600 --output begun.tokens
 says "it was --column text then"
-expect 8 tokenize corpus <(cat rows.jsonl) --train 600 --output begun.tokens
-says "not all that is read now is a regular file"
 cp corpus/2.txt saved.txt
 printf X | dd of=corpus/2.txt bs=1 seek=5000 conv=notrunc 2>/dev/null
 touch -r saved.txt corpus/2.txt

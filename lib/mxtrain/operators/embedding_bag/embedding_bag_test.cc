@@ -75,7 +75,7 @@ TEST_CASE("EmbeddingBag") {
     }
   }
   // Several threads and blocks of columns; a text of padding alone.
-  OperatorCase wide = BagCase({40, 33}, Labels(50), 50, 261, 49);
+  OperatorCase wide = BagCase({90, 33}, Labels(50), 50, 261, 49);
   wide.types = {DType::kFloat32};
   wide.input_types = {DType::kFloat32, DType::kFloat32};
   RunCase(wide);
