@@ -126,7 +126,8 @@ def our_net(program, side, examples, folder):
     data = [f"data.{part}.{key}" for part in ("train", "val") for key in (
         f"path={os.path.join(examples, 'objects.json')}", f"root={images}", f"transforms=[{{normalize: {{mean: {MEAN}, std: {STD}}}}}]")]
     changes = [*data, "data.train.classes=null", f"data.batch_size={len(OBJECTS)}", f"vars.size={side}", "train.lr_schedule=null",
-               "train.freeze=null", "vars.bn_frozen=true", "vars.bn_eps=0", "vars.anchor_samples=1048576", "vars.learnt_candidates=300", f"vars.learnt_regions={REGIONS}"]
+               "train.freeze=null", "vars.bn_frozen=true", "vars.bn_eps=0", "vars.anchor_samples=1048576", "vars.learnt_candidates=300",
+               f"vars.learnt_regions={REGIONS}"]
     return Ours(program, os.path.join(ROOT, "configs/detection", NAME + ".yaml"), images, folder, changes)
 
 
