@@ -56,15 +56,6 @@ bool IsNumber(std::string_view cell) {
   return ParseNumber(cell, &ignored);
 }
 
-// "-1,5".
-bool IsDecimalWithComma(std::string_view cell) {
-  const size_t comma = cell.find(',');
-  if (comma == std::string_view::npos || comma + 1 >= cell.size()) return false;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  return is_digit(cell[comma + 1]) && IsNumber(cell.substr(0, comma)) &&
-         cell.find_first_of(".eE") == std::string_view::npos && IsNumber(cell.substr(comma + 1));
-}
-
 // Whether all records have equally many cells, at least two; `fits`: what each cell must be.
 template <typename Fits>
 bool Separates(const std::vector<std::string_view>& records, char delimiter, const Fits& fits) {
@@ -101,13 +92,13 @@ char FindDelimiter(std::string_view text) {
   if (best != ',') return best;
   const auto has_no_other_comma = [](std::string_view cell) {
     return cell.starts_with('"') || cell.find(',') == std::string_view::npos ||
-           IsDecimalWithComma(cell);
+           HasDecimalComma(cell);
   };
   for (const char other : kDelimiters.substr(1)) {
     if (Separates(records, other, has_no_other_comma)) return other;
   }
   const auto is_decimal = [](std::string_view cell) {
-    return IsNumber(cell) || IsDecimalWithComma(cell);
+    return IsNumber(cell) || HasDecimalComma(cell);
   };
   return Separates(records, kRunOfBlanks, is_decimal) ? kRunOfBlanks : best;
 }
