@@ -27,8 +27,8 @@ struct TableColumn {
   double skewness = 0;
   std::optional<double> log_skewness = std::nullopt;
 
-  // Of the words those that are numbers with a decimal comma: 4404,88 or -1.234,5. If all words of a
-  // column are, and no number of the table has a point, they are numbers: reads_commas.
+  // Of the words those that are numbers with a decimal comma: 4404,88 or -1.234,5. If all words of
+  // a column are, and no number of the table has a point, they are numbers: reads_commas.
   int64_t decimal_commas = 0;
   bool reads_commas = false;
   int64_t decimal_points = 0;  // numbers with one

@@ -34,8 +34,9 @@ struct ImageFolderParam : Parameter<ImageFolderParam> {
 
 // One folder per class, searched recursively. Fields: data (images of any size), softmax_label ():
 // the class number. Without `classes` the folders are the classes, and one without images is an
-// error (kData), as is a pattern of `exclude` that no folder has. With `classes` (validation with the classes of training) a folder not among them
-// is an error, and a class without images a warning.
+// error (kData), as is a pattern of `exclude` that no folder has. With `classes` (validation with
+// the classes of training) a folder not among them is an error, and a class without images a
+// warning.
 MXTRAIN_API std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param);
 
 struct ImageListParam : Parameter<ImageListParam> {
