@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-
 namespace mxtrain::tasks {
 
 int64_t Example::index() const {
