@@ -162,13 +162,17 @@ struct Process {
     trainer = std::make_unique<Trainer>(*runtime, options, *train, val.get());
   }
 
+  // Without weights also of a table with other names of columns.
   static Kwargs TableParams(const TempDir& data, bool weighed) {
+    if (!weighed)
+      return {{"path", data.path("table.csv")},
+              {"label_columns", "class"},
+              {"data_shape", format("(1, {}, {})", kSide, kSide)}};
     std::vector<std::string> columns;
     for (int i = 0; i < kSide * kSide; ++i) columns.push_back(format("data=p{}", i));
-    const std::string weight = weighed ? ", example_weight=weight" : "";
     return {{"path", data.path("table.csv")},
             {"data_fields", params::Print(columns)},
-            {"label_fields", "(label=class" + weight + ")"},
+            {"label_fields", "(label=class, example_weight=weight)"},
             {"field_shapes", format("data=1x{0}x{0}", kSide)}};
   }
 
