@@ -11,6 +11,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/cpu/cpu_count.h"
+#include "mxtrain/device/cpu/one_thread.h"
 #include "mxtrain/device/cpu/parallel.h"
 
 namespace mxtrain {
@@ -101,6 +102,30 @@ TEST_CASE("the thread count of a backend is set for the calling thread only") {
   }).join();
   CHECK(NewCpuBackend(0)->threads() == UsableCpuCount());
   CHECK(UsableCpuCount() >= 1);
+}
+
+TEST_CASE("work for one thread runs on the thread that calls, and the team is there afterwards") {
+  const int before = TeamSize();
+  SetTeamSize(3);
+  const auto threads_of_loop = [] {
+    std::atomic<int> others{0};
+    const auto caller = std::this_thread::get_id();
+    ParallelFor(3, 1, [&](int64_t, int64_t) { others += std::this_thread::get_id() != caller; });
+    return others.load();
+  };
+  CHECK(threads_of_loop() == 2);
+  {
+    const OneThread alone, again;
+    CHECK(TeamSize() == 1);
+    CHECK(threads_of_loop() == 0);
+  }
+  {
+    const OneThread not_wanted(false);
+    CHECK(TeamSize() == 3);
+  }
+  CHECK(TeamSize() == 3);
+  CHECK(threads_of_loop() == 2);
+  SetTeamSize(before);
 }
 
 TEST_CASE("control groups limit the count of CPUs") {
