@@ -6,7 +6,7 @@ net=fasterrcnn_resnet50_fpn
 
 expect 0 nets $net
 prints "$net"
-prints "3x800x800"
+prints "3x1024x1024"
 
 expect 0 synth shapes --task detection --count 40 --classes 2 --size 64 --val 0.25 --seed 5
 expect 0 init shapes --net $net --size 64 --output whole.yaml
