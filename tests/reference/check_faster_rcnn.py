@@ -202,7 +202,7 @@ def check(program, side, seed, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=PROGRAM)
-    parser.add_argument("--side", type=int, default=256)
+    parser.add_argument("--side", type=int, default=96)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     print_head(["net"], COLUMNS)
