@@ -377,8 +377,9 @@ Symbol Session::TrainedNet() const {
                                  .modes = binding.modes,
                                  .shapes = ShapesOfTraining(config().data.batch_size),
                                  .metrics = Metrics(),
-                                 .watched = !train.monitor.pattern.empty()};
-  const Symbol net = weighed ? net_.symbol : WithLossesInBlocks(operators, net_.symbol, request);
+                                 .watched = !train.monitor.pattern.empty(),
+                                 .weighed = weighed};
+  const Symbol net = WithLossesInBlocks(operators, net_.symbol, request);
   const Symbol fixed = FixesStatistics(train) && train.freeze.epochs == 0
                            ? WithFixedStatistics(operators, net, LrPatternsOf(train, net_))
                            : net;

@@ -98,8 +98,8 @@ class Finder {
 bool TakesBlocks(const OperatorRegistry& operators, const BlockLossRequest& request) {
   const ComputeModes& modes = request.modes;
   const bool takes_type = !modes.amp || (*modes.amp == DType::kBfloat16 && WhyNoBfloat16().empty());
-  return !request.watched && modes.fuse && takes_type && modes.group2ctx.empty() &&
-         request.ctx.type == DeviceType::kCPU &&
+  return !request.watched && !request.weighed && modes.fuse && takes_type &&
+         modes.group2ctx.empty() && request.ctx.type == DeviceType::kCPU &&
          !operators.Kernels(kBlockLoss, DeviceType::kCPU).empty();
 }
 

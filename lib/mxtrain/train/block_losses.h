@@ -20,11 +20,12 @@ struct BlockLossRequest {
   std::map<std::string, TShape> shapes;  // of the arrays of a batch
   std::vector<MetricSpec> metrics;
   bool watched = false;  // outputs of nodes are shown while it trains
+  bool weighed = false;  // examples have weights (io/example_weight.h)
 };
 
 // The net that a Trainer binds. It is `net` itself where blocks are not for it: on another device
 // than the CPU or in a build without a kernel for it (oneDNN's), with float16, or with bfloat16 on
-// a processor that lacks it, without fusion, with groups placed on devices, or watched. A head is
+// a processor that lacks it, without fusion, with groups placed on devices, watched, or of examples with weights. A head is
 // left as it is if its scores take less than 4 MiB, are read elsewhere too, have another loss than
 // the plain cross entropy, or if a metric compares its probabilities.
 MXTRAIN_API Symbol WithLossesInBlocks(const OperatorRegistry& operators, const Symbol& net,

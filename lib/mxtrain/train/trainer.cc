@@ -93,13 +93,14 @@ TrainOptions Complete(const OperatorRegistry& operators, TrainOptions options,
   options.model.inputs = PerExample((val ? *val : train).provide_data());
   options.model.labels = PerExample(train.provide_label());
   options.model.batch_size = train.batch_size() * RanksOf(options);
-  if (!options.features && !HasExampleWeights(train)) {
+  if (!options.features) {
     options.symbol = WithLossesInBlocks(operators, options.symbol,
                                         {.ctx = options.workers[0],
                                          .modes = options.modes,
                                          .shapes = BatchShapesOf(train),
                                          .metrics = options.metrics,
-                                         .watched = options.watch.show != nullptr});
+                                         .watched = options.watch.show != nullptr,
+                                         .weighed = HasExampleWeights(train)});
   }
   options.gpus_of_ranks = options.kvstore == "dist_device_sync";
   if (options.gpus_of_ranks && options.group) CheckGpus(options);
