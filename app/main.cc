@@ -2,6 +2,7 @@
 // The program: lets the commands declare themselves, runs one, and turns errors into a message and
 // an exit code. The only place that catches all errors.
 #include <execinfo.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -206,7 +207,10 @@ void BoundBarrierSpin(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
   setenv("GOMP_SPINCOUNT", "1000", 0);  // some microseconds, then sleep
   std::error_code none;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
+  std::string program = std::filesystem::read_symlink("/proc/self/exe", none).string();
+  // Without /proc: the path by which the kernel was told to start it.
+  const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  if (program.empty() && started) program = started;
   execv(program.c_str(), argv);  // if it fails, the run is only slower
 }
 

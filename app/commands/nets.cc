@@ -114,12 +114,12 @@ class Nets final : public Command {
   void Print(const NetFacts& net) const {
     const TShape& in = net.input;
     const bool is_long = net.name.size() > kNameWidth;
-    if (is_long) std::cout << net.name << '\n';
-    std::cout << format("{:<{}}  {:>{}}  {:>12}  {:>7.2f}  {:>12}  {:>9}\n",
-                        is_long ? "" : net.name, kNameWidth,
-                        in.ndim() == 3 ? format("{}x{}x{}", in[0], in[1], in[2]) : in.ToString(),
-                        input_width_, Grouped(net.parameters), net.flops / 1e9,
-                        FormatBytes(net.training), FormatBytes(net.inference))
+    const std::string input =
+        in.ndim() == 3 ? format("{}x{}x{}", in[0], in[1], in[2]) : in.ToString();
+    std::cout << (is_long ? format("{}\n{:>{}}", net.name, input, kNameWidth + 2 + input_width_)
+                          : format("{:<{}}  {:>{}}", net.name, kNameWidth, input, input_width_))
+              << format("  {:>12}  {:>7.2f}  {:>12}  {:>9}\n", Grouped(net.parameters),
+                        net.flops / 1e9, FormatBytes(net.training), FormatBytes(net.inference))
               << std::flush;
   }
 
@@ -138,7 +138,7 @@ class Nets final : public Command {
 
   static constexpr size_t kNameWidth = 21;  // of the table; a longer name has a line of its own
   std::vector<std::string> names_;
-  int input_width_ = 11;  // of the table
+  size_t input_width_ = 11;  // of the table
   int batch_ = 32;
 };
 

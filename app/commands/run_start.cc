@@ -166,13 +166,27 @@ void RunStart::Agree(const session::Session& session, console::Console& console)
   flags_.out = agreed.at("out");
 }
 
+// The epoch with which the configuration's epochs begin, as RunProgress has it.
+int64_t RunStart::FirstEpochOf(const TrainState& state, bool limited) const {
+  if (!flags_.extend || !state.all_steps_made()) return state.first_epoch;
+  // It may have been stopped between the last step and the end of the epoch.
+  const bool between = !limited && state.step == state.total_steps && state.step_in_epoch > 0;
+  return state.epoch + (between ? 1 : 0);
+}
+
 ModelInfo RunStart::Before(session::Session* session) {
   ModelInfo before;
   if (!flags_.resume_from.empty()) {
     before = PeekModel(flags_.resume_from);
+    session->BeginAt(
+        FirstEpochOf(PeekState(flags_.resume_from), session->config().train.max_steps > 0));
   } else if (flags_.resume) {
     const std::string checkpoints = ResumedCheckpoints(NameOf(*session));
-    if (!NothingSaved(checkpoints)) before = CheckpointFolder(checkpoints).PeekLast();
+    if (!NothingSaved(checkpoints)) {
+      before = CheckpointFolder(checkpoints).PeekLast();
+      session->BeginAt(FirstEpochOf(CheckpointFolder(checkpoints).PeekLastState(),
+                                    session->config().train.max_steps > 0));
+    }
   }
   if (!before.config.empty()) {
     session::RequirePluginsNamed(session::PluginsOf(before.config), session->config().plugins,

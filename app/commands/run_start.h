@@ -80,6 +80,7 @@ class RunStart {
   bool HasRun(const std::string& name) const;
   report::RunFolder ResumedFolder(const std::string& name) const;
   std::string ResumedCheckpoints(const std::string& name) const;
+  int64_t FirstEpochOf(const TrainState& state, bool limited) const;
   void CountEpochs(session::Session* session);
   void TellIfRun(console::Console& console) const;
   void Record(session::Session& session, const report::RunFolder& folder,

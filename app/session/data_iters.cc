@@ -24,12 +24,11 @@ std::vector<io::TransformSpec> ToTransforms(const std::vector<config::Named>& na
   return specs;
 }
 
-// Of a run, the epochs before those at its end in which something is off.
-std::string EpochsBefore(const config::TrainConfig& train, int64_t off_epochs) {
-  return params::Print(std::max<int64_t>(train.epochs - off_epochs, 0));
-}
-
 }  // namespace
+
+int64_t DataIters::EpochOfEnd(int64_t off_epochs) const {
+  return first_epoch_ + std::max<int64_t>(config().train.epochs - off_epochs, 0);
+}
 
 std::unique_ptr<DataIter> DataIters::Training() {
   if (!sets_.Open(false)) {
@@ -220,7 +219,7 @@ void DataIters::AddMosaic(Kwargs* pipeline) const {
   if (train.mosaic.probability == 0) return;
   pipeline->emplace_back("mosaic", params::Print(train.mosaic.probability));
   if (train.mosaic.off_epochs > 0)
-    pipeline->emplace_back("mosaic_epochs", EpochsBefore(train, train.mosaic.off_epochs));
+    pipeline->emplace_back("mosaic_epochs", params::Print(EpochOfEnd(train.mosaic.off_epochs)));
   if (train.mosaic.off_epochs >= train.epochs) {
     session_.log.Write(LogLevel::kWarning,
                        format("train.mosaic is off in the last {}, and the run has {}: nothing is "
@@ -254,7 +253,7 @@ void DataIters::AddMixing(Kwargs* pipeline) const {
   const auto add = [&](const std::string& name, const config::MixConfig& mix) {
     pipeline->emplace_back(name, params::Print(mix.alpha));
     if (mix.off_epochs > 0)
-      pipeline->emplace_back(name + "_epochs", EpochsBefore(train, mix.off_epochs));
+      pipeline->emplace_back(name + "_epochs", params::Print(EpochOfEnd(mix.off_epochs)));
   };
   add("mixup", train.mixup);
   add("cutmix", train.cutmix);

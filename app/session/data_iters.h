@@ -29,6 +29,9 @@ class DataIters {
     ranks_ = ranks;
   }
 
+  // Of a run that is continued: the epoch in which the configuration's first one begins.
+  void BeginAt(int64_t first_epoch) { first_epoch_ = first_epoch; }
+
   int64_t BatchOfRank() const { return GlobalBatch() / ranks_; }
 
   // Each throws what the source and the pipeline throw, with the place in the configuration, and
@@ -82,6 +85,8 @@ class DataIters {
                                        const io::PipelineParam& param,
                                        const std::vector<io::ImageSize>& sizes);
   [[noreturn]] void RefuseScales(const std::string& text, const std::string& help) const;
+  // The epoch from which on something is off in the last `off_epochs` of the run.
+  int64_t EpochOfEnd(int64_t off_epochs) const;
   void AddMixing(Kwargs* pipeline) const;
   void AddSoftLabels(Kwargs* pipeline) const;
   void AddMosaic(Kwargs* pipeline) const;
@@ -95,6 +100,7 @@ class DataIters {
   const Context ctx_;
   DataSets& sets_;
   int rank_ = 0, ranks_ = 1;
+  int64_t first_epoch_ = 0;
   std::optional<io::PixelStatistics> statistics_;  // of the training set, once they are wanted
   std::map<bool, std::shared_ptr<const io::Source>> tiled_;  // by whether it is for validation
 };

@@ -32,7 +32,7 @@ std::unique_ptr<DataIter> DataIters::MakeScaled(const std::shared_ptr<const io::
   const io::ImageSize usual{static_cast<int>(input[1]), static_cast<int>(input[2])};
   const std::vector<io::TransformSpec> chain = Transforms(false);
   io::MultiScale scales{{}, c.batches};
-  if (c.off_epochs > 0) scales.epochs = std::max<int64_t>(train.epochs - c.off_epochs, 0);
+  if (c.off_epochs > 0) scales.epochs = EpochOfEnd(c.off_epochs);
   std::vector<std::string> told;
   for (const io::ImageSize& size : sizes) {
     if (size.height == usual.height && size.width == usual.width)
@@ -56,11 +56,11 @@ std::unique_ptr<DataIter> DataIters::MakeScaled(const std::shared_ptr<const io::
     told.push_back(size.height == size.width ? format("{}", size.height)
                                              : format("{}x{}", size.height, size.width));
   }
-  if (sizes.size() == 1 || scales.epochs == 0) {
+  const bool off = c.off_epochs > 0 && c.off_epochs >= train.epochs;
+  if (sizes.size() == 1 || off) {
     session_.log.Write(
         LogLevel::kWarning,
-        scales.epochs == 0
-            ? format("train.multi_scale is off in the last {}, and the run has {}: all images have "
+        off ? format("train.multi_scale is off in the last {}, and the run has {}: all images have "
                      "the net's size; lower train.multi_scale.off_epochs",
                      Counted(c.off_epochs, "epoch"), train.epochs)
             : format("train.multi_scale: no other size than the net's, {}, is in the range; give a "

@@ -35,6 +35,8 @@ class Session {
   // train.epochs counts the epochs of the run's last segment. If that begins after so many epochs
   // and the configuration counts those too: subtracts them. Call before BuildNet.
   void CountEpochsFrom(int64_t first_epoch);
+  // The epochs of the configuration follow so many of the run.
+  void BeginAt(int64_t first_epoch) { iters_.BeginAt(first_epoch); }
   // The held-out examples of a resumed run are drawn as before. `pipeline`: of its checkpoint. Call
   // before BuildNet.
   void KeepFindings(const std::string& pipeline) { sets_.KeepFindings(pipeline); }

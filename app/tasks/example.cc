@@ -46,7 +46,7 @@ Examples::Examples(const DataBatch& batch, const DataIter& iter, const io::Sourc
     : batch_(batch),
       iter_(iter),
       source_(source),
-      inputs_(ArraysOf(iter, batch).data),
+      inputs_(ArraysOfBatch(iter, batch).data),
       values_(inputs_.size()) {}
 
 }  // namespace mxtrain::tasks

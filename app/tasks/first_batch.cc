@@ -43,7 +43,7 @@ void SaveFirstBatch(const std::string& folder, DataIter& train, const report::Im
   DataBatch batch;
   train.Reset(0);
   if (images == 0 || !train.Next(&batch)) return;
-  inputs = ArraysOf(train, batch).data;
+  inputs = ArraysOfBatch(train, batch).data;
   MakeOwnFolder(folder);
   const std::vector<ShownLabel> labels = LabelsOf(batch, train, tasks);
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -37,7 +37,7 @@ std::vector<float> InputValues(const DataDesc& desc, const NDArray& array) {
   return values;
 }
 
-size_t SizeOf(std::span<const BatchArrays> sizes, const DataBatch& batch) {
+size_t IndexOfSize(std::span<const BatchArrays> sizes, const DataBatch& batch) {
   if (sizes.size() == 1) return 0;
   const auto found = std::ranges::find_if(sizes, [&batch](const BatchArrays& arrays) {
     return Fit(arrays.data, batch.data) && Fit(arrays.label, batch.label);
@@ -49,9 +49,9 @@ size_t SizeOf(std::span<const BatchArrays> sizes, const DataBatch& batch) {
   return static_cast<size_t>(found - sizes.begin());
 }
 
-BatchArrays ArraysOf(const DataIter& iter, const DataBatch& batch) {
+BatchArrays ArraysOfBatch(const DataIter& iter, const DataBatch& batch) {
   std::vector<BatchArrays> sizes = iter.sizes();
-  return std::move(sizes[SizeOf(sizes, batch)]);
+  return std::move(sizes[IndexOfSize(sizes, batch)]);
 }
 
 }  // namespace mxtrain

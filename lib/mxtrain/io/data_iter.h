@@ -93,8 +93,8 @@ class MXTRAIN_API DataIter {
 };
 
 // Of the sizes of an iterator, that of one of its batches. Throws kBug if it is of none.
-MXTRAIN_API size_t SizeOf(std::span<const BatchArrays> sizes, const DataBatch& batch);
+MXTRAIN_API size_t IndexOfSize(std::span<const BatchArrays> sizes, const DataBatch& batch);
 // The arrays of one of the iterator's batches.
-MXTRAIN_API BatchArrays ArraysOf(const DataIter& iter, const DataBatch& batch);
+MXTRAIN_API BatchArrays ArraysOfBatch(const DataIter& iter, const DataBatch& batch);
 
 }  // namespace mxtrain

@@ -32,7 +32,8 @@ Kind KindOf(std::string_view cell) {
   cell = Trim(cell, kBlanks);
   float ignored = 0;
   if (IsMissing(cell)) return Kind::kMissing;
-  if (ParseNumber(cell, &ignored) || IsOutOfRange(cell)) return Kind::kNumber;
+  if (ParseNumber(cell, &ignored) || ParseCommaNumber(cell, &ignored) || IsOutOfRange(cell))
+    return Kind::kNumber;
   return IsFileName(cell) ? Kind::kFile : Kind::kWord;
 }
 

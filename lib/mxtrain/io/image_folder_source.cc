@@ -284,7 +284,7 @@ std::unique_ptr<Source> NewImageFolderSource(const ImageFolderParam& param) {
     all.system.Add(found.system);
     all.upwards.Add(found.upwards);
   }
-  exclusion.RequireAllUsed(param.path);
+  if (!given) exclusion.RequireAllUsed(param.path);
   Tell(all, &table);
   TellOfNoClass(param.path, &table);
   if (table.paths.empty())

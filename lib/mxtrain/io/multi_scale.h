@@ -10,7 +10,7 @@
 
 namespace mxtrain::io {
 
-// One chain of transforms for each size. Batch b of an epoch has size DrawSize(...): `batches`
+// One chain of transforms for each size. Batch b of an epoch has that of Draw(...): `batches`
 // successive ones have the same, so that what depends on the size changes less often.
 struct MXTRAIN_API MultiScale {
   // Of the same transforms, the areas of their images rising.
@@ -30,8 +30,9 @@ struct MXTRAIN_API MultiScale {
 MXTRAIN_API std::vector<ImageSize> SizesBeside(ImageSize usual, double least, double most,
                                                int64_t multiple);
 
-// The chain, which makes images of the size `usual`, for another size: all sizes in pixels that it
-// names are scaled alike. Throws kConfig, naming the sizes, if its images then have not that size.
+// The chain, which makes images of the size `usual`, for another size: every `size` that it
+// names is scaled alike; the padding of a random_crop stays. Throws kConfig, naming the sizes, if
+// its images then have not that size.
 MXTRAIN_API std::vector<TransformSpec> ScaledTransforms(const std::vector<TransformSpec>& chain,
                                                         ImageSize usual, ImageSize size);
 

@@ -132,7 +132,7 @@ TEST_CASE("a batch is that of a pipeline of its size") {
       }
       CHECK(AllOf(batch) == AllOf(expected));
       CHECK(batch.index == expected.index);
-      const BatchArrays arrays = ArraysOf(*iter, batch);
+      const BatchArrays arrays = ArraysOfBatch(*iter, batch);
       CHECK(arrays.data[0].shape == shape);
       CHECK(arrays.label[0].shape == batch.label[0].shape());
       if (held.size() < 3) held.push_back(batch);

@@ -156,7 +156,7 @@ class Pipeline final : public DataIter {
   const ExampleLoader& largest() const { return *loaders_.back(); }
   const Source& source() const { return largest().source(); }
   // Of sizes_ and loaders_.
-  size_t SizeOf(int64_t epoch, int64_t batch) const {
+  size_t DrawnSize(int64_t epoch, int64_t batch) const {
     return scales_.Draw(static_cast<uint64_t>(param_.seed), epoch, batch);
   }
   void AddSize(const std::shared_ptr<const Source>& source,
@@ -350,7 +350,7 @@ void Pipeline::Deliver(Slot* slot, DataBatch* batch) {
     batch->lease.reset();
     std::rethrow_exception(slot->error);
   }
-  const BatchArrays& arrays = sizes_[SizeOf(plan->epoch, slot->batch)];
+  const BatchArrays& arrays = sizes_[DrawnSize(plan->epoch, slot->batch)];
   for (size_t i = 0; i < arrays.data.size(); ++i)
     batch->data.push_back(BeginningOf(slot->data[i], arrays.data[i].array_shape()));
   for (size_t i = 0; i < arrays.label.size(); ++i)
@@ -408,7 +408,7 @@ void Pipeline::Work(int worker) {
     RowReports bad;
     std::exception_ptr error;
     try {
-      const ExampleLoader& loader = *loaders_[SizeOf(claim.plan->epoch, claim.batch)];
+      const ExampleLoader& loader = *loaders_[DrawnSize(claim.plan->epoch, claim.batch)];
       for (int64_t row = claim.begin; row < claim.end; ++row)
         LoadRow(claim, loader, row, &scratch, &bad);
     } catch (...) {
@@ -450,7 +450,7 @@ void Pipeline::LoadRow(const Claim& claim, const ExampleLoader& loader, int64_t 
 
 // Moves examples to the front: unreadable ones leave no gaps.
 void Pipeline::Seal(const EpochPlan& plan, Slot* slot) const {
-  const ExampleLoader& loader = *loaders_[SizeOf(plan.epoch, slot->batch)];
+  const ExampleLoader& loader = *loaders_[DrawnSize(plan.epoch, slot->batch)];
   int64_t count = 0;
   for (int64_t row = 0; row < param_.batch_size; ++row) {
     const int64_t index = slot->index[static_cast<size_t>(row)];

@@ -4,12 +4,13 @@
 // after the one that wrote it was killed. Two files stand beside it:
 //
 //   FILE.partial   header, text and the tokens so far, as in token_file.h
-//   FILE.journal   entries, each u64 bytes of its fields, u64 checksum of them, and the fields,
-//   each
-//                  u64 bytes and these bytes. Fields of the first entry: "MXTOKENJ", request, text
-//                  of the tokenizer. Of each other: place; u64 tokens, u64 checksum of those behind
-//                  the last whole block, u64 number of ends; the u64 ends of documents and
-//                  checksums of blocks since the entry before. Its tokens were on disk before it.
+//   FILE.journal   entries
+//
+// An entry: u64 bytes of its fields, u64 checksum of them, and the fields; a field: u64 bytes, and
+// these bytes. The fields of the first entry are "MXTOKENJ", request and text of the tokenizer. Of
+// each other they are: place; u64 tokens, u64 checksum of those behind the last whole block, u64
+// number of ends; the u64 ends of documents and checksums of blocks since the entry before. Its
+// tokens were on disk before it.
 //
 // Numbers are little-endian, checksums XXH3-64. An entry that is incomplete or damaged ends the
 // journal.

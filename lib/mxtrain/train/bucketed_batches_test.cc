@@ -155,10 +155,11 @@ TEST_CASE("what batches of several lengths cannot be used with") {
   IdBatches train(*runtime, /*padded=*/false);
   TrainOptions options = BagOptions(2, 1);
   options.sync_batch_norm = true;
-  CHECK_THROWS_WITH_AS(Trainer(*runtime, options, train, nullptr),
-                       doctest::Contains("batches of several lengths (data.bucket_lengths) cannot "
-                                         "be used with train.kvstore.sync_batch_norm"),
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      Trainer(*runtime, options, train, nullptr),
+      doctest::Contains("batches of several sizes (data.bucket_lengths, train.multi_scale) cannot "
+                        "be used with train.kvstore.sync_batch_norm"),
+      Error);
 }
 
 }  // namespace

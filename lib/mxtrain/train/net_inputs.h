@@ -40,7 +40,7 @@ class MXTRAIN_API BatchSizes {
   explicit BatchSizes(const DataIter& iter) : sizes_(iter.sizes()) {}
   size_t count() const { return sizes_.size(); }
   size_t largest() const { return count() - 1; }
-  size_t Of(const DataBatch& batch) const { return SizeOf(sizes_, batch); }
+  size_t Of(const DataBatch& batch) const { return IndexOfSize(sizes_, batch); }
   // Of the data and labels that are inputs of the executor, for a part of `parts` equal ones of a
   // batch.
   std::map<std::string, TShape> ShapesOf(size_t size, const Executor& executor,
