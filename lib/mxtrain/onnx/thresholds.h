@@ -15,11 +15,12 @@ using OutputThresholds = std::map<std::string, std::vector<double>>;
 
 // Adds an output for each of these: `labels` or, of several, NAME_labels, int64 [N, classes], 1
 // where the score is at least the threshold, else 0. Compared in double, as `infer` does. Returns
-// their names, by output. Throws kConfig for an output that the model lacks, and for one of another
-// number of classes.
+// their names, by output; all names that it takes are free. Throws kConfig for an output that the
+// model lacks, and for one of another number of classes.
 MXTRAIN_API std::map<std::string, std::string> AddThresholds(const OutputThresholds& thresholds,
                                                              Model* model);
-// Undoes that.
+// Undoes that in a file whose metadata `thresholds` hold them, as JSON of OutputThresholds; of
+// other nodes, whatever their names, none is removed.
 MXTRAIN_API void RemoveThresholds(Model* model);
 
 }  // namespace mxtrain::onnx
