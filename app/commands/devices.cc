@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxtrain devices: the devices of this machine and this build.
-#include <fstream>
 #include <iostream>
 
 #include "app/commands/command_list.h"
@@ -13,22 +12,6 @@ const char* MxtrainVersion();  // written by the build: scripts/cmake/MxtrainVer
 
 namespace mxtrain::commands {
 namespace {
-
-// "model name" and the vector extensions of /proc/cpuinfo.
-std::pair<std::string, std::string> CpuModel() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line, model = "unknown", features;
-  while (std::getline(info, line)) {
-    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
-    if (!line.starts_with("flags")) continue;
-    for (const char* name : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}) {
-      if ((line + " ").find(format(" {} ", name)) != std::string::npos)
-        features += (features.empty() ? "" : " ") + std::string(name);
-    }
-    break;
-  }
-  return {model, features};
-}
 
 std::string OneDnn() {
   const std::string version = OneDnnVersion();
@@ -68,19 +51,19 @@ class Devices final : public Command {
   int Run(const CommonFlags& flags, console::Console&) override {
     const auto cpu = NewCpuBackend(flags.threads);
     const auto gpu = NewGpuBackend();
-    const auto [model, features] = CpuModel();
+    const DeviceInfo processor = cpu->Describe(0);
     if (flags.json) {
       const Json result = {{"cpu",
-                            {{"model", model},
+                            {{"model", processor.name},
                              {"threads", cpu->threads()},
-                             {"features", features},
+                             {"features", processor.capability},
                              {"onednn", OneDnnVersion()}}},
                            {"gpu", GpuFacts(*gpu)}};
       std::cout << report::JsonText(result, 2) << "\n";
       return 0;
     }
-    std::cout << format("cpu     {}, {} threads ({}), {}\n", model, cpu->threads(), features,
-                        OneDnn());
+    std::cout << format("cpu     {}, {} threads ({}), {}\n", processor.name, cpu->threads(),
+                        processor.capability, OneDnn());
     if (gpu->DeviceCount() == 0) std::cout << format("gpu     none: {}\n", gpu->WhyAbsent());
     for (int id = 0; id < gpu->DeviceCount(); ++id) {
       const DeviceInfo info = gpu->Describe(id);
@@ -95,11 +78,11 @@ class Devices final : public Command {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> BuildFacts() {
-  const auto [model, features] = CpuModel();
+  const DeviceInfo processor = NewCpuBackend(1)->Describe(0);
   return {{"mxtrain", MxtrainVersion()},
           {"libraries", OneDnn() + (GpuLibraryPath().empty() ? ", without CUDA" : ", with CUDA")},
           {"compiler", __VERSION__},
-          {"cpu", format("{} ({})", model, features)}};
+          {"cpu", format("{} ({})", processor.name, processor.capability)}};
 }
 
 std::string VersionText() {

@@ -25,6 +25,8 @@
 #include "mxtrain/train/model.h"
 #include "mxtrain/train/packed_tokens.h"
 
+const char* MxtrainVersion();  // written by the build: scripts/cmake/MxtrainVersion.cmake
+
 namespace mxtrain::session {
 namespace {
 
@@ -318,7 +320,9 @@ void Session::CacheFeatures(TrainOptions* options, const std::string& folder) {
     return iters_.Over(validation, std::move(source));
   };
   features.folder = folder;
-  features.preparation = [this](bool validation) { return iters_.Preparation(validation); };
+  features.preparation = [this](bool validation) {
+    return format("mxtrain {}\n{}", MxtrainVersion(), iters_.Preparation(validation));
+  };
   options->features = std::move(features);
 }
 

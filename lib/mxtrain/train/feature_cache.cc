@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "mxtrain/base/clock.h"
@@ -90,6 +91,7 @@ class FeatureSource final : public io::Source {
     return {values_.data() + index * numbers_, static_cast<size_t>(numbers_)};
   }
   int64_t numbers() const { return numbers_; }
+  void Clear() { is_known_.assign(is_known_.size(), false); }
   void SetUnreadable(int64_t index, const std::string& reason) { reasons_[index] = reason; }
   int64_t Bytes() const { return size() * numbers_ * static_cast<int64_t>(sizeof(float)); }
 
@@ -118,6 +120,7 @@ struct FeatureCache::Set {
   std::unique_ptr<const InputOrder> order;
   FeatureSource* to = nullptr;
   std::vector<int64_t> numbers;  // of the examples in `to`; empty: all, in order
+  bool is_whole = true;          // `examples` iterates over all
   std::vector<NDArray> inputs;   // kept to avoid allocations
   bool any_place = true;         // no bit depends on the place in the batch, as far as was seen
   int64_t IndexOf(int64_t index) const {
@@ -210,9 +213,9 @@ FeatureCache::Set FeatureCache::MakeSet(bool validation) const {
 bool FeatureCache::Fill(const std::function<bool()>& stop) {
   if (!training_) return true;
   const double begin = SteadySeconds();
-  runtime_.log("train").Info("computing the features of {} images once: {} layers up to '{}'",
-                             train_source_->size() + (val_source_ ? val_source_->size() : 0),
-                             cut_.layers, cut_.last);
+  computed_ = found_ = 0;
+  if (options_.features->folder.empty())
+    TellOfLayers(train_source_->size() + (val_source_ ? val_source_->size() : 0), "");
   if (!cut_.held_up_by.empty()) {
     runtime_.log("train").Warning(
         "the frozen layers from {} on are computed in every step, since it draws random numbers; "
@@ -232,39 +235,67 @@ bool FeatureCache::Complete(bool validation, const std::function<bool()>& stop) 
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   Set* const set = (validation ? validation_ : training_).get();
   const FeatureOptions& data = *options_.features;
-  if (data.folder.empty()) return FillFrom(set, stop, kAll);
   const std::shared_ptr<const io::Source>& source = validation ? data.val : data.train;
+  if (data.folder.empty()) {
+    computed_ += source->size();
+    return FillFrom(set, stop, kAll);
+  }
   FeatureFile file(data.folder,
                    FeatureKey(runtime_, options_, cut_, args_, auxs_, *set->examples, validation),
                    set->to->numbers(), runtime_.log("train"));
   const std::vector<std::optional<uint64_t>> identities = RecordIdentities(*source);
-  if (!file.any_place() && !file.HoldsInOrder(identities)) file.Clear();
-  for (int64_t i = 0; i < source->size(); ++i) {
-    const auto identity = identities[static_cast<size_t>(i)];
-    const std::span<const float> kept = identity ? file.Find(*identity) : std::span<const float>{};
-    if (kept.empty()) {
-      set->numbers.push_back(i);
-    } else {
-      set->to->Set(i, kept);
-    }
-  }
-  runtime_.log("train").Info("features: {} of {} {} images are in {}",
-                             source->size() - std::ssize(set->numbers), source->size(),
+  TakeFrom(&file, identities, set);
+  const int64_t missing = std::ssize(set->numbers), found = source->size() - missing;
+  runtime_.log("train").Info("features: {} of {} {} images are in {}", found, source->size(),
                              validation ? "validation" : "training", file.path());
-  if (set->numbers.empty()) {
+  found_ += found;
+  if (missing == 0) {
     if (!file.any_place()) TellOfPlaces();
     return true;
   }
-  if (std::ssize(set->numbers) < source->size())
-    set->examples = data.whole(validation, io::NewSubset(source, set->numbers));
+  TellOfLayers(missing, validation ? "validation " : "training ");
+  computed_ += missing;
+  const bool is_whole = missing == source->size();
+  if (!is_whole || !set->is_whole)
+    set->examples = data.whole(validation, is_whole ? source : io::NewSubset(source, set->numbers));
+  set->is_whole = is_whole;
   if (!FillFrom(set, stop, kAll)) return false;
   for (const int64_t i : set->numbers) {
     const auto identity = identities[static_cast<size_t>(i)];
     const std::span<const float> numbers = set->to->NumbersOf(i);
     if (identity && !numbers.empty()) file.Add(*identity, numbers);
   }
-  file.Save(set->any_place);
+  try {
+    file.Save(set->any_place);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kFileSystem && e.kind() != ErrorKind::kData) throw;
+    runtime_.log("train").Warning("{}; other runs will compute these features again", e.what());
+  }
   return true;
+}
+
+// Sets the examples whose features are in the file; the others' numbers are set->numbers.
+void FeatureCache::TakeFrom(FeatureFile* file,
+                            const std::vector<std::optional<uint64_t>>& identities, Set* set) {
+  std::unordered_map<uint64_t, std::vector<int64_t>> wanted;  // the examples of each record
+  for (size_t i = 0; i < identities.size(); ++i) {
+    if (identities[i]) wanted[*identities[i]].push_back(static_cast<int64_t>(i));
+  }
+  set->to->Clear();  // of an earlier call
+  if (!file->any_place() && !file->HoldsInOrder(identities)) file->Clear();
+  const bool in_order = !file->any_place();
+  int64_t row = 0;
+  const bool is_right = file->Read([&](uint64_t identity, std::span<const float> numbers) {
+    if (in_order) return set->to->Set(row++, numbers);  // equal records have other last bits
+    const auto found = wanted.find(identity);
+    if (found == wanted.end()) return;
+    for (const int64_t i : found->second) set->to->Set(i, numbers);
+  });
+  if (!is_right) set->to->Clear();
+  set->numbers.clear();
+  for (int64_t i = 0; i < set->to->size(); ++i) {
+    if (set->to->NumbersOf(i).empty()) set->numbers.push_back(i);
+  }
 }
 
 bool FeatureCache::FillFrom(Set* set, const std::function<bool()>& stop, int64_t most_batches) {
@@ -371,10 +402,18 @@ DataBatch FeatureCache::Rehearse() {
   return batch;
 }
 
+// `set`: of the images, as in "training images"; "": both.
+void FeatureCache::TellOfLayers(int64_t images, const char* set) const {
+  runtime_.log("train").Info("computing the features of {} {}images once: {} layers up to '{}'",
+                             images, set, cut_.layers, cut_.last);
+}
+
 void FeatureCache::Tell(double seconds) const {
-  runtime_.log("train").Info(
-      "features: {} numbers for each image, {} in memory, computed in {:.1f} s", cut_.Numbers(),
-      FormatBytes(Bytes()), seconds);
+  const std::string how = found_ == 0      ? "computed"
+                          : computed_ == 0 ? "read"
+                                           : format("{} computed and {} read", computed_, found_);
+  runtime_.log("train").Info("features: {} numbers for each image, {} in memory, {} in {:.1f} s",
+                             cut_.Numbers(), FormatBytes(Bytes()), how, seconds);
 }
 
 }  // namespace mxtrain

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/train/internal/feature_file.h"
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -15,9 +15,11 @@ namespace {
 
 constexpr std::string_view kMagicOfFeatures = "mxtrain features 1\n";
 
+constexpr uint64_t kPieceOfRows = 1 << 20;  // bytes
+
 template <typename T>
-std::string_view BytesOfAll(const std::vector<T>& items) {
-  return {reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T)};
+std::string_view BytesOfAll(std::span<const T> items) {
+  return {reinterpret_cast<const char*>(items.data()), items.size_bytes()};
 }
 
 template <typename T>
@@ -52,10 +54,42 @@ uint64_t ChecksumOfRecord(const io::Sample& sample) {
   return sum.value();
 }
 
-uint64_t NumberAt(std::string_view bytes) {
+[[noreturn]] void ThrowDamaged(const std::string& path) {
+  Throw(ErrorKind::kData, "{} is damaged", path);
+}
+
+template <typename T>
+void ReadWhole(FileReader& file, std::span<T> to) {
+  const std::span<char> bytes(reinterpret_cast<char*>(to.data()), to.size_bytes());
+  if (file.Read(bytes) < bytes.size()) ThrowDamaged(file.path());
+}
+uint64_t ReadNumber(FileReader& file) {
   uint64_t number = 0;
-  std::memcpy(&number, bytes.data(), sizeof number);
+  ReadWhole(file, std::span(&number, 1));
   return number;
+}
+void WriteNumber(uint64_t number, FileWriter* file) {
+  file->Write({reinterpret_cast<const char*>(&number), sizeof number});
+}
+
+// The fields of a header; those that are not of their types make it damaged.
+struct HeaderFields {
+  std::string key;
+  int64_t numbers, examples;
+  bool any_place;
+};
+HeaderFields FieldsOf(const std::string& path, const std::string& text) {
+  const Json header = ReadJsonOf<Json>(path + " is damaged", text);
+  const auto field = [&](const char* name, bool (Json::*is_right)() const noexcept) -> const Json& {
+    if (!header.is_object() || !header.contains(name)) ThrowDamaged(path);
+    const Json& value = header.at(name);
+    if (!(value.*is_right)()) ThrowDamaged(path);
+    return value;
+  };
+  return {field("key", &Json::is_string).get<std::string>(),
+          field("numbers", &Json::is_number_unsigned).get<int64_t>(),
+          field("examples", &Json::is_number_unsigned).get<int64_t>(),
+          field("any_place", &Json::is_boolean).get<bool>()};
 }
 
 }  // namespace
@@ -65,6 +99,10 @@ std::string FeatureKey(Runtime& runtime, const TrainOptions& options, const Feat
                        const std::map<std::string, NDArray>& auxs, const DataIter& examples,
                        bool validation) {
   const Context device = options.workers[0];
+  Backend& backend = runtime.backend(device);
+  const DeviceInfo info = backend.Describe(device.id);
+  Json libraries = Json::array();
+  for (const Version& v : backend.Versions()) libraries.push_back({v.of, v.version});
   Json arrays = Json::array();
   for (const DataDesc& desc : ArraysOf(examples))
     arrays.push_back(
@@ -76,8 +114,9 @@ std::string FeatureKey(Runtime& runtime, const TrainOptions& options, const Feat
               {"arrays", arrays},
               {"preparation", options.features->preparation(validation)},
               {"validation", validation},
-              {"device", static_cast<int>(device.type)},
-              {"threads", runtime.backend(device).threads()},
+              {"device", {static_cast<int>(device.type), info.name, info.capability}},
+              {"libraries", libraries},
+              {"threads", backend.threads()},
               {"deterministic", options.modes.deterministic},
               {"fuse", options.modes.fuse},
               {"math", static_cast<int>(options.modes.math)}}
@@ -98,48 +137,51 @@ std::vector<std::optional<uint64_t>> RecordIdentities(const io::Source& source) 
   return identities;
 }
 
-FeatureFile::FeatureFile(const std::string& folder, std::string key, int64_t numbers,
-                         const Logger& log)
+FeatureFile::FeatureFile(const std::string& folder, std::string key, int64_t numbers, Logger log)
     : path_(format("{}/{:016x}.features", folder, Checksum(key))),
       key_(std::move(key)),
-      numbers_(numbers) {
+      numbers_(numbers),
+      log_(std::move(log)) {
   MakeFolders(folder);
   if (!std::filesystem::exists(path_)) return;
   try {
-    Load(ReadFile(path_));
+    Open();
   } catch (const Error& e) {
     Clear();
-    log.Warning("{}; the features are computed again", e.what());
+    log_.Warning("{}; the features are computed again", e.what());
   }
 }
 
-void FeatureFile::Load(const std::string& bytes) {
+std::string FeatureFile::Header(int64_t examples, bool any_place) const {
+  return Json{
+      {"key", key_}, {"numbers", numbers_}, {"examples", examples}, {"any_place", any_place}}
+      .dump();
+}
+
+void FeatureFile::Open() {
+  auto file = std::make_unique<FileReader>(path_);
   const auto require = [this](bool holds) {
-    if (!holds) Throw(ErrorKind::kData, "{} is damaged", path_);
+    if (!holds) ThrowDamaged(path_);
   };
-  std::string_view rest = bytes;
-  require(rest.starts_with(kMagicOfFeatures));
-  rest.remove_prefix(kMagicOfFeatures.size());
-  require(rest.size() >= sizeof(uint64_t));
-  const uint64_t length = NumberAt(rest);
-  rest.remove_prefix(sizeof length);
-  require(length <= rest.size());
-  const Json header = ReadJsonOf<Json>(path_ + " is damaged", std::string(rest.substr(0, length)));
-  rest.remove_prefix(length);
-  if (header.value("key", "") != key_) return;  // another one of equal checksum: is replaced
-  require(header.value("numbers", int64_t{0}) == numbers_);
-  const auto count = header.value("examples", uint64_t{0});
-  const uint64_t numbers = count * static_cast<uint64_t>(numbers_);
-  const uint64_t body = count * sizeof(uint64_t) + numbers * sizeof(float);
-  require(count <= rest.size() && rest.size() == body + sizeof(uint64_t));
-  require(Checksum(rest.substr(0, body)) == NumberAt(rest.substr(body)));
+  std::string magic(kMagicOfFeatures.size(), '\0');
+  ReadWhole(*file, std::span(magic));
+  require(magic == kMagicOfFeatures);
+  const uint64_t length = ReadNumber(*file);
+  require(length < file->size());
+  std::string text(length, '\0');
+  ReadWhole(*file, std::span(text));
+  const HeaderFields header = FieldsOf(path_, text);
+  if (header.key != key_) return;  // another one of equal checksum: is replaced
+  require(header.numbers == numbers_ && text == Header(header.examples, header.any_place));
+  const auto count = static_cast<uint64_t>(header.examples);
+  const uint64_t row = sizeof(uint64_t) + static_cast<uint64_t>(numbers_) * sizeof(float);
+  const uint64_t before = magic.size() + sizeof length + length, sum = sizeof(uint64_t);
+  require(count <= file->size() / row && file->size() == before + count * row + sum);
   identities_.resize(count);
-  std::memcpy(identities_.data(), rest.data(), count * sizeof(uint64_t));
-  values_.resize(numbers);
-  std::memcpy(values_.data(), rest.data() + count * sizeof(uint64_t), numbers * sizeof(float));
-  any_place_ = header.value("any_place", false);
-  for (size_t row = 0; row < identities_.size(); ++row)
-    rows_.emplace(identities_[row], static_cast<int64_t>(row));
+  ReadWhole(*file, std::span(identities_));
+  rows_at_ = before + count * sizeof(uint64_t);
+  any_place_ = header.any_place;
+  file_ = std::move(file);
 }
 
 bool FeatureFile::HoldsInOrder(const std::vector<std::optional<uint64_t>>& identities) const {
@@ -150,44 +192,71 @@ bool FeatureFile::HoldsInOrder(const std::vector<std::optional<uint64_t>>& ident
   return row == identities_.size();
 }
 
-std::span<const float> FeatureFile::Find(uint64_t identity) const {
-  const auto row = rows_.find(identity);
-  if (row == rows_.end()) return {};
-  return {values_.data() + row->second * numbers_, static_cast<size_t>(numbers_)};
+void FeatureFile::ReadRows(const Take& take) const {
+  if (!file_) return;
+  const size_t rows = identities_.size() - added_.size(), one = static_cast<size_t>(numbers_);
+  RunningChecksum sum;
+  sum.Add(BytesOfAll(std::span(identities_).first(rows)));
+  file_->Rewind();
+  std::vector<char> skipped(std::min(rows_at_, kPieceOfRows));
+  for (uint64_t at = 0; at < rows_at_;) {
+    const uint64_t bytes = std::min<uint64_t>(skipped.size(), rows_at_ - at);
+    ReadWhole(*file_, std::span(skipped).first(bytes));
+    at += bytes;
+  }
+  const size_t most = std::max<size_t>(1, kPieceOfRows / (one * sizeof(float)));
+  std::vector<float> piece(std::min(most, rows) * one);
+  for (size_t row = 0; row < rows;) {
+    const size_t count = std::min(most, rows - row);
+    const std::span<float> numbers = std::span(piece).first(count * one);
+    ReadWhole(*file_, numbers);
+    sum.Add(BytesOfAll(std::span<const float>(numbers)));
+    for (size_t k = 0; k < count; ++k, ++row) take(identities_[row], numbers.subspan(k * one, one));
+  }
+  if (ReadNumber(*file_) != sum.value()) ThrowDamaged(path_);
+}
+
+bool FeatureFile::Read(const Take& take) {
+  MXTRAIN_ASSERT(added_.empty());
+  try {
+    ReadRows(take);
+    return true;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kData && e.kind() != ErrorKind::kFileSystem) throw;
+    Clear();
+    log_.Warning("{}; the features are computed again", e.what());
+    return false;
+  }
 }
 
 void FeatureFile::Clear() {
+  file_.reset();
   identities_.clear();
-  values_.clear();
-  rows_.clear();
+  added_.clear();
+  any_place_ = true;
 }
 
 void FeatureFile::Add(uint64_t identity, std::span<const float> numbers) {
   MXTRAIN_ASSERT(std::ssize(numbers) == numbers_);
-  rows_.emplace(identity, std::ssize(identities_));
   identities_.push_back(identity);
-  values_.insert(values_.end(), numbers.begin(), numbers.end());
+  added_.push_back(numbers);
 }
 
-void FeatureFile::Save(bool any_place) {
-  const std::string header = Json{
-      {"key", key_},
-      {"numbers", numbers_},
-      {"examples", examples()},
-      {"any_place", any_place}}.dump();
-  const auto add = [](FileWriter* file, uint64_t number) {
-    file->Write({reinterpret_cast<const char*>(&number), sizeof number});
-  };
+void FeatureFile::Save(bool any_place) const {
+  const std::string header = Header(examples(), any_place);
   FileWriter file(path_);
   file.Write(kMagicOfFeatures);
-  add(&file, header.size());
+  WriteNumber(header.size(), &file);
   file.Write(header);
   RunningChecksum sum;
-  for (const std::string_view part : {BytesOfAll(identities_), BytesOfAll(values_)}) {
-    file.Write(part);
-    sum.Add(part);
-  }
-  add(&file, sum.value());
+  const auto write = [&](std::string_view bytes) {
+    file.Write(bytes);
+    sum.Add(bytes);
+  };
+  write(BytesOfAll(std::span(identities_)));
+  ReadRows([&](uint64_t, std::span<const float> numbers) { write(BytesOfAll(numbers)); });
+  for (const std::span<const float> numbers : added_) write(BytesOfAll(numbers));
+  WriteNumber(sum.value(), &file);
   file.Commit();
 }
 

@@ -11,6 +11,7 @@
 #include "mxtrain/io/subset.h"
 #include "mxtrain/train/feature_cut.h"
 #include "mxtrain/train/internal/feature_file.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/layers.h"
 #include "tests/support/training_run.h"
 
@@ -94,7 +95,17 @@ struct FrozenSpec {
   std::string preparation = "as is";
   std::vector<int64_t> examples;  // to train on; empty: all
   uint64_t seed = 5;              // of the initial values
+  std::shared_ptr<mxtrain::Log> log;
 };
+
+std::unique_ptr<Runtime> NewFrozenRuntime(const FrozenSpec& spec) {
+  RuntimeOptions options;
+  options.threads = 2;
+  options.seed = spec.seed;
+  options.log = spec.log;
+  return std::make_unique<Runtime>(
+      options, std::shared_ptr<const OperatorRegistry>(std::shared_ptr<void>(), &TestRegistry()));
+}
 
 // Everything in one training process, on images.
 struct FrozenProcess {
@@ -106,7 +117,7 @@ struct FrozenProcess {
   int batch, side, val_side;
 
   FrozenProcess(const TempDir& data, const FrozenSpec& spec)
-      : runtime(NewRuntime("threaded", 2, spec.seed)),
+      : runtime(NewFrozenRuntime(spec)),
         batch(spec.batch),
         side(spec.side),
         val_side(spec.val_side) {
@@ -332,22 +343,241 @@ TEST_CASE("of the features of another fold those of its own images are computed"
   CHECK(ReadsOfRun(data, second) == size);
 }
 
+using FeatureRows = std::vector<std::pair<uint64_t, std::vector<float>>>;
+
+FeatureRows RowsOf(FeatureFile& file) {
+  FeatureRows rows;
+  const bool is_right = file.Read([&rows](uint64_t identity, std::span<const float> numbers) {
+    rows.emplace_back(identity, std::vector<float>(numbers.begin(), numbers.end()));
+  });
+  return is_right ? rows : FeatureRows();
+}
+
 TEST_CASE("features that depend on the place in a batch are good for the same examples in order") {
   const TempDir folder;
-  const std::vector<float> a{1, 2}, b{3, 4};
+  const std::vector<float> a{1, 2}, b{3, 4}, c{5, 6};
   FeatureFile file(folder.path(""), "key", 2, Logger());
   file.Add(7, a);
   file.Add(8, b);
   file.Save(/*any_place=*/false);
-  const FeatureFile again(folder.path(""), "key", 2, Logger());
+  FeatureFile again(folder.path(""), "key", 2, Logger());
   CHECK_FALSE(again.any_place());
   CHECK(again.HoldsInOrder({7, 8}));
   for (const auto& other : std::vector<std::vector<std::optional<uint64_t>>>{
            {8, 7}, {7}, {7, 8, 9}, {7, std::nullopt}, {}})
     CHECK_FALSE(again.HoldsInOrder(other));
-  CHECK(std::ranges::equal(again.Find(8), b));
-  CHECK(again.Find(9).empty());
   CHECK(FeatureFile(folder.path(""), "another key", 2, Logger()).examples() == 0);
+
+  // What was there stays, and comes first.
+  CHECK(RowsOf(again) == FeatureRows{{7, a}, {8, b}});
+  again.Add(9, c);
+  again.Save(/*any_place=*/true);
+  FeatureFile third(folder.path(""), "key", 2, Logger());
+  CHECK(third.any_place());
+  CHECK(RowsOf(third) == FeatureRows{{7, a}, {8, b}, {9, c}});
+  third.Clear();
+  third.Add(5, b);
+  third.Save(/*any_place=*/true);
+  FeatureFile last(folder.path(""), "key", 2, Logger());
+  CHECK(RowsOf(last) == FeatureRows{{5, b}});
+}
+
+// The messages of a log, by level.
+struct Messages {
+  std::shared_ptr<mxtrain::Log> log = std::make_shared<mxtrain::Log>();
+  std::vector<std::string> warnings, infos;
+  Messages() {
+    log->AddSink([this](const LogMessage& message) {
+      (message.level == LogLevel::kWarning ? warnings : infos).emplace_back(message.text);
+    });
+  }
+  Logger logger() const { return log->For("train"); }
+};
+
+TEST_CASE("a file of features with any byte changed, or cut off anywhere, is as none") {
+  const TempDir folder;
+  const std::vector<float> a{1, 2}, b{3, 4};
+  std::string path;
+  {
+    FeatureFile file(folder.path(""), "key", 2, Logger());
+    file.Add(7, a);
+    file.Add(8, b);
+    file.Save(/*any_place=*/true);
+    path = file.path();
+  }
+  const std::string right = ReadFile(path);
+  const auto check = [&](const std::string& bytes) {
+    WriteFileAtomically(path, bytes);
+    Messages messages;
+    FeatureFile file(folder.path(""), "key", 2, messages.logger());
+    const FeatureRows rows = RowsOf(file);
+    // A header of another key is not damaged, and of no use.
+    CHECK((messages.warnings.size() == 1 || (messages.warnings.empty() && rows.empty())));
+    CHECK(file.examples() == 0);
+    file.Add(9, a);
+    file.Save(/*any_place=*/true);
+    FeatureFile again(folder.path(""), "key", 2, Logger());
+    CHECK(RowsOf(again) == FeatureRows{{9, a}});
+  };
+  for (size_t i = 0; i < right.size(); ++i) {
+    for (const int change : {0x01, 0x20, 0x80, 0xff}) {
+      CAPTURE(i);
+      CAPTURE(change);
+      std::string bytes = right;
+      bytes[i] = static_cast<char>(bytes[i] ^ change);
+      check(bytes);
+    }
+  }
+  for (size_t size = 0; size < right.size(); ++size) {
+    CAPTURE(size);
+    check(right.substr(0, size));
+  }
+  check(right + '\0');
+}
+
+TEST_CASE("a header of other types than a file of features has is damaged") {
+  const TempDir folder;
+  const std::string path = FeatureFile(folder.path(""), "key", 2, Logger()).path();
+  for (const std::string header :
+       {"[]", "{}", "null", "7", R"("key")", "{\"key\": 1}", "{",
+        R"({"key":"key","numbers":2,"examples":"x","any_place":true})",
+        R"({"key":"key","numbers":2,"examples":-1,"any_place":true})",
+        R"({"key":"key","numbers":2,"examples":0.5,"any_place":true})",
+        R"({"key":"key","numbers":2,"examples":18446744073709551615,"any_place":true})",
+        R"({"key":"key","numbers":2,"examples":1152921504606846976,"any_place":true})",
+        R"({"key":"key","numbers":"2","examples":0,"any_place":true})",
+        R"({"key":"key","numbers":3,"examples":0,"any_place":true})",
+        R"({"key":"key","numbers":2,"examples":0,"any_place":1})",
+        R"({"key":["key"],"numbers":2,"examples":0,"any_place":true})",
+        R"({"key":"key","numbers":2,"any_place":true})"}) {
+    CAPTURE(header);
+    const uint64_t length = header.size(), sum = Checksum("");
+    const auto bytes_of = [](const uint64_t& number) {
+      return std::string(reinterpret_cast<const char*>(&number), sizeof number);
+    };
+    WriteFileAtomically(path, "mxtrain features 1\n" + bytes_of(length) + header + bytes_of(sum));
+    Messages messages;
+    FeatureFile file(folder.path(""), "key", 2, messages.logger());
+    CHECK(file.examples() == 0);
+    REQUIRE(messages.warnings.size() == 1);
+    CHECK(messages.warnings[0].find(path + " is damaged") != std::string::npos);
+  }
+}
+
+TEST_CASE("features that are read or saved are in memory once") {
+  const TempDir folder;
+  constexpr int64_t kNumbers = 1000, kRows = 4000;
+  constexpr int64_t kAll = kNumbers * kRows * int64_t{sizeof(float)};
+  std::vector<float> numbers(static_cast<size_t>(kNumbers * kRows));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 977);
+  const auto row = [&numbers](uint64_t k) {
+    return std::span<const float>(numbers).subspan(k * kNumbers, kNumbers);
+  };
+  const PeakBytes peak;
+  {
+    FeatureFile file(folder.path(""), "key", kNumbers, Logger());
+    for (uint64_t k = 0; k < kRows; ++k) file.Add(k, row(k));
+    file.Save(/*any_place=*/true);
+  }
+  FeatureFile file(folder.path(""), "key", kNumbers, Logger());
+  bool same = true;
+  int64_t rows = 0;
+  CHECK(file.Read([&](uint64_t identity, std::span<const float> given) {
+    same = same && std::ranges::equal(given, row(identity));
+    ++rows;
+  }));
+  CHECK(same);
+  CHECK(rows == kRows);
+  file.Save(/*any_place=*/true);
+  CHECK(peak.value() < kAll / 4);
+  CHECK(ReadFile(file.path()).size() > static_cast<size_t>(kAll));
+}
+
+TEST_CASE("a run goes on where its features cannot be saved") {
+  const TempDir data, shared;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.cached = true;
+  const FrozenOutcome alone = RunFrozen(data, spec);
+  spec.shared = shared.path("features");
+  RunFrozen(data, spec);
+  // What is in the way of a file is never replaced.
+  for (const auto& file : std::filesystem::directory_iterator(shared.path("features"))) {
+    const std::filesystem::path path = file.path();
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+  }
+  Messages messages;
+  spec.log = messages.log;
+  CHECK(RunFrozen(data, spec).last == alone.last);
+  CHECK(std::ranges::count_if(messages.warnings, [](const std::string& text) {
+          return text.ends_with("other runs will compute these features again");
+        }) == 2);
+}
+
+TEST_CASE("a run that was stopped while it computed features is called again") {
+  const TempDir data, shared;
+  WriteImages(data);
+  FrozenSpec first, second;
+  first.cached = second.cached = true;
+  for (int64_t i = 0; i < kExamples; i += 2) first.examples.push_back(i);
+  const FrozenOutcome alone = RunFrozen(data, second);
+  first.shared = second.shared = shared.path("features");
+  RunFrozen(data, first);
+
+  const TempDir folder;
+  second.folder = folder.path("checkpoints");
+  Messages messages;
+  second.log = messages.log;
+  FrozenProcess process(data, second);
+  std::atomic<int> stop = 1;
+  Log log;
+  CHECK(process.trainer->Run(log, &stop).end == RunEnd::kStopped);
+  CHECK(FrozenOutcomeOf(process, second, log).last == alone.last);
+  // What is told, too, counts each image once.
+  std::vector<std::string> found;
+  std::ranges::copy_if(messages.infos, std::back_inserter(found), [](const std::string& text) {
+    return text.find(" of 44 training images are in") != std::string::npos;
+  });
+  REQUIRE(found.size() == 2);
+  CHECK(found[0] == found[1]);
+  if (!RowsDependOnBatch()) CHECK(found[0].starts_with("features: 22 of 44 "));
+  FrozenSpec third = second;
+  third.folder.clear();
+  Messages all_found;
+  third.log = all_found.log;
+  CHECK(RunFrozen(data, third).last == alone.last);
+  const auto says = [&](const char* text) {
+    return std::ranges::any_of(all_found.infos, [text](const std::string& info) {
+      return info.find(text) != std::string::npos;
+    });
+  };
+  CHECK(says("features: 44 of 44 training images are in"));
+  CHECK(says("in memory, read in"));
+  CHECK_FALSE(says("computing the features"));
+}
+
+TEST_CASE("the key of features says which processor computes, and with what") {
+  const TempDir data;
+  WriteImages(data);
+  FrozenSpec spec;
+  spec.cached = true;
+  FrozenProcess process(data, spec);
+  TrainOptions options;
+  options.features.emplace().preparation = [](bool) { return "as is"; };
+  const FeatureCut cut = CutAtFeatures(TestRegistry(), TrunkAndHead(false, /*normed=*/false),
+                                       {{"data", {kBatch, 3, kSide, kSide}}}, {"data"},
+                                       {"softmax_label"}, {{"conv*", 0}});
+  const std::string key =
+      FeatureKey(*process.runtime, options, cut, {}, {}, *process.train, /*validation=*/false);
+  Backend& backend = process.runtime->backend(Context::cpu());
+  const DeviceInfo info = backend.Describe(0);
+  CHECK_FALSE(info.name.empty());
+  CHECK(key.find("\"" + info.name + "\"") != std::string::npos);
+  CHECK(key.find("\"" + info.capability + "\"") != std::string::npos);
+  if (__builtin_cpu_supports("avx2")) CHECK(info.capability.find("avx2") != std::string::npos);
+  for (const Version& v : backend.Versions())
+    CHECK(key.find(format(R"(["{}","{}"])", v.of, v.version)) != std::string::npos);
 }
 
 TEST_CASE("validation images of another size have features of another shape") {

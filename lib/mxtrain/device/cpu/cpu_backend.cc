@@ -3,13 +3,16 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include "mxtrain/base/error.h"
+#include "mxtrain/base/format.h"
 #include "mxtrain/base/mutex.h"
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/device/cpu/internal/reorder.h"
+#include "mxtrain/device/cpu/onednn/version.h"
 #include "mxtrain/device/cpu/parallel.h"
 
 namespace mxtrain {
@@ -19,12 +22,36 @@ constexpr int64_t kZeroGrain = 65536;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int kLogicalDevices = 64;  // cpu(0), cpu(1), ... are aliases of the same cores and memory
 
+// Model and vector extensions, of /proc/cpuinfo.
+DeviceInfo DescribeProcessor() {
+  std::ifstream file("/proc/cpuinfo");
+  DeviceInfo info;
+  info.name = "unknown";
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) info.name = line.substr(line.find(':') + 2);
+    if (!line.starts_with("flags")) continue;
+    for (const char* name : {"avx2", "fma", "avx_vnni", "avx512f", "avx512bw", "avx512_vnni",
+                             "avx512_bf16", "avx512_fp16", "amx_tile"}) {
+      if ((line + " ").find(format(" {} ", name)) != std::string::npos)
+        info.capability += (info.capability.empty() ? "" : " ") + std::string(name);
+    }
+    break;
+  }
+  return info;
+}
+
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(int threads) : threads_(threads > 0 ? threads : UsableCpuCount()) {}
 
   int DeviceCount() const override { return kLogicalDevices; }
   std::string WhyAbsent() const override { return ""; }
+  DeviceInfo Describe(int) const override { return DescribeProcessor(); }
+  std::vector<Version> Versions() const override {
+    const std::string version = OneDnnVersion();
+    if (version.empty()) return {};
+    return {{"oneDNN", version}};
+  }
   int threads() const override { return threads_; }
 
   void* Allocate(Context, int64_t bytes) override {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 
 namespace mxtrain {
 
+class FeatureFile;
 class FeatureSource;  // the results, as a data source
 
 class FeatureCache {
@@ -33,9 +35,9 @@ class FeatureCache {
   const std::map<std::string, NDArray>& auxs() const { return auxs_; }
 
   // Computes all features, if they are not yet; nothing may be running. Those that another run has
-  // left in FeatureOptions::folder are taken from there, and the others added. `stop`: checked
-  // between batches; returns false if it was true. Throws what the iterators throw, and kConfig if
-  // features depend on the other examples of a batch.
+  // left in FeatureOptions::folder are taken from there, and the others added; where that fails,
+  // there is a warning. `stop`: checked between batches; returns false if it was true. Throws what
+  // the iterators throw, and kConfig if features depend on the other examples of a batch.
   bool Fill(const std::function<bool()>& stop);
   // Instead of Fill: those of the first batch of training, as a batch of train(), and of the first
   // batch of validation.
@@ -46,11 +48,14 @@ class FeatureCache {
   int64_t Bytes() const;  // of all features and labels
   Set MakeSet(bool validation) const;
   bool Complete(bool validation, const std::function<bool()>& stop);
+  static void TakeFrom(FeatureFile* file, const std::vector<std::optional<uint64_t>>& identities,
+                       Set* set);
   bool FillFrom(Set* set, const std::function<bool()>& stop, int64_t most_batches);
   std::vector<NDArray> Run(Set* set, const DataBatch& batch);
   std::vector<NDArray> InputsOf(const Set& set, const DataBatch& batch) const;  // cut_.inputs
   bool CheckIndependence(Set* set, const DataBatch& batch);
   void TellOfPlaces() const;
+  void TellOfLayers(int64_t images, const char* set) const;
   void Tell(double seconds) const;
 
   Runtime& runtime_;
@@ -60,6 +65,7 @@ class FeatureCache {
   std::shared_ptr<FeatureSource> train_source_, val_source_;
   std::unique_ptr<DataIter> train_, val_;
   std::map<std::string, NDArray> args_, auxs_;
+  int64_t computed_ = 0, found_ = 0;  // images whose features Fill computed, and found in files
 };
 
 }  // namespace mxtrain

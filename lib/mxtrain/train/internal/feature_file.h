@@ -8,13 +8,15 @@
 // any_place), the identities (uint64 each), the numbers (float32, examples * numbers), and the
 // XXH3-64 of identities and numbers. Little-endian, as all of the program's files are.
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "mxtrain/base/file.h"
 #include "mxtrain/base/log.h"
 #include "mxtrain/io/source.h"
 #include "mxtrain/train/feature_cut.h"
@@ -23,7 +25,9 @@
 namespace mxtrain {
 
 // All that features depend on beside the record: the layers, the values of their parameters, how
-// examples are prepared and what computes. `examples`: an iterator of these. Waits for the arrays.
+// examples are prepared and what computes: the processor or GPU with its libraries, and what
+// FeatureOptions::preparation says of the program. `examples`: an iterator of these. Waits for the
+// arrays.
 MXTRAIN_API std::string FeatureKey(Runtime& runtime, const TrainOptions& options,
                                    const FeatureCut& cut,
                                    const std::map<std::string, NDArray>& args,
@@ -34,11 +38,15 @@ MXTRAIN_API std::string FeatureKey(Runtime& runtime, const TrainOptions& options
 // which are read but not decoded. Nothing for a record that cannot be read.
 MXTRAIN_API std::vector<std::optional<uint64_t>> RecordIdentities(const io::Source& source);
 
+// Only identities are in memory: features go straight from the file to where they are used, and
+// from there into the file.
 class MXTRAIN_API FeatureFile {
  public:
-  // Reads the file of this key in `folder`, if there is one; a damaged one is as none, with a
+  using Take = std::function<void(uint64_t identity, std::span<const float> numbers)>;
+
+  // Opens the file of this key in `folder`, if there is one; a damaged one is as none, with a
   // warning in `log`. `numbers`: of an example.
-  FeatureFile(const std::string& folder, std::string key, int64_t numbers, const Logger& log);
+  FeatureFile(const std::string& folder, std::string key, int64_t numbers, Logger log);
 
   const std::string& path() const { return path_; }
   int64_t examples() const { return std::ssize(identities_); }
@@ -46,24 +54,31 @@ class MXTRAIN_API FeatureFile {
   // same examples in the same order.
   bool any_place() const { return any_place_; }
   bool HoldsInOrder(const std::vector<std::optional<uint64_t>>& identities) const;
-  // Empty: not there.
-  std::span<const float> Find(uint64_t identity) const;
+  // Gives all features, in the order of the file; the numbers are valid during the call. False if
+  // the file is damaged: then it is as none, what was given is wrong, and `log` has a warning.
+  bool Read(const Take& take);
 
   // Before Save: instead of what is there.
   void Clear();
+  // The numbers must live until Save.
   void Add(uint64_t identity, std::span<const float> numbers);
-  // Throws kFileSystem.
-  void Save(bool any_place);
+  // What Read gave, and what was added. Throws kFileSystem, and kData if the file can no longer be
+  // read.
+  void Save(bool any_place) const;
 
  private:
-  void Load(const std::string& bytes);
+  void Open();
+  void ReadRows(const Take& take) const;
+  std::string Header(int64_t examples, bool any_place) const;
 
   const std::string path_, key_;
   const int64_t numbers_;
+  const Logger log_;
   bool any_place_ = true;
-  std::vector<uint64_t> identities_;
-  std::vector<float> values_;
-  std::unordered_map<uint64_t, int64_t> rows_;
+  std::unique_ptr<FileReader> file_;  // null: nothing is there
+  uint64_t rows_at_ = 0;              // bytes before the first row
+  std::vector<uint64_t> identities_;  // first those in the file
+  std::vector<std::span<const float>> added_;
 };
 
 }  // namespace mxtrain
