@@ -17,7 +17,9 @@ MXTRAIN_API bool HasExampleWeights(const DataIter& iter);
 
 // The net that a trainer binds to the batches of the iterator; `net` itself if they have no
 // weights. Throws kConfig, naming the loss, where an argument of a loss is a parameter, which has
-// no examples, or has no axis of examples.
+// no examples, or its leading axis is not that of examples, nor one that a reshape made of it and
+// others behind it, so that the rows of an example are one below the other ([N * T, C] of
+// [N, T, C]; not of [T, N, C]).
 MXTRAIN_API Symbol WithExampleWeights(const OperatorRegistry& operators, const Symbol& net,
                                       const DataIter& iter);
 

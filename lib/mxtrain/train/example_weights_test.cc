@@ -187,6 +187,22 @@ std::vector<WeighedNet> WeighedNets() {
                 {MakeNode("Reshape", "rows", {{"shape", "(-1, 3)"}}, {ScoresOf("s", 6)}),
                  MakeNode("Reshape", "label_rows", {{"shape", "(-1,)"}}, {variable("class")})}),
        {{"class", TShape{2}}}});
+  // Steps first, as an RNN reads them, and examples first again.
+  const auto swapped = [](const std::string& name, const Symbol& of) {
+    return MakeNode("SwapAxis", name, {{"dim1", "0"}, {"dim2", "1"}}, {of});
+  };
+  const Symbol steps = MakeNode(
+      "Activation", "of_step", {{"act_type", "tanh"}},
+      {swapped("steps_first",
+               MakeNode("Reshape", "steps", {{"shape", "(0, -1, 3)"}}, {ScoresOf("s", 12)}))});
+  nets.push_back(
+      {"softmax over rows of steps",
+       MakeNode("SoftmaxOutput", "softmax", {},
+                {MakeNode("FullyConnected", "each", {{"num_hidden", "3"}},
+                          {MakeNode("Reshape", "rows", {{"shape", "(-1, 3)"}},
+                                    {swapped("examples_first", steps)})}),
+                 MakeNode("Reshape", "label_rows", {{"shape", "(-1,)"}}, {variable("class")})}),
+       {{"class", TShape{4}}}});
   const std::vector<MetricSpec> of_number = {{"rmse", {}, "linear", ""}, {"r2", {}, "linear", ""}};
   nets.push_back(
       {"two heads",
@@ -313,6 +329,42 @@ TEST_CASE("losses that have no axis of examples are refused where examples have 
   const WeighedBatch plain = WeighedBatchOf({{"class", kOneNumber}}, true);
   const FormOfBatches form_of_plain(plain);
   CHECK(WithExampleWeights(TestRegistry(), total, form_of_plain).ToJson() == total.ToJson());
+}
+
+TEST_CASE("losses of rows in which examples alternate are refused where examples have weights") {
+  const WeighedBatch batch = WeighedBatchOf({{"class", TShape{2}}}, false);
+  const FormOfBatches form(batch);
+  const auto in_rows = [](const std::string& name, const Symbol& of, const char* shape) {
+    return MakeNode("Reshape", name, {{"shape", shape}}, {of});
+  };
+  const auto is_refused = [&form](const Symbol& values) {
+    CAPTURE(values.ToJson());
+    CHECK_THROWS_WITH_AS(
+        WithExampleWeights(TestRegistry(), MakeNode("MakeLoss", "rows", {}, {values}), form),
+        doctest::Contains(
+            "the loss 'rows' (MakeLoss) cannot be weighed: its argument 'data' has no "
+            "axis of examples"),
+        Error);
+  };
+  // As many steps as examples, fewer, and more.
+  for (const int steps : {4, 2, 8}) {
+    const Symbol by_example = in_rows("steps", ScoresOf("s", 3 * steps), "(0, -1, 3)");
+    const Symbol by_step = MakeNode("transpose", "by_step", {{"axes", "(1, 0, 2)"}}, {by_example});
+    const Symbol rows = in_rows("rows_of_steps", by_step, "(-1, 3)");
+    is_refused(by_step);
+    is_refused(rows);
+    is_refused(MakeNode("FullyConnected", "fc", {{"num_hidden", "5"}}, {rows}));
+    is_refused(in_rows("flat", MakeNode("square", "square", {}, {by_step}), "(-1,)"));
+    is_refused(MakeNode("reverse", "turned", {{"axis", "0"}},
+                        {in_rows("rows_of_examples", by_example, "(-1, 3)")}));
+    WithExampleWeights(
+        TestRegistry(),
+        MakeNode("MakeLoss", "rows", {}, {in_rows("rows_of_examples", by_example, "(-1, 3)")}),
+        form);
+  }
+  const Symbol scores = ScoresOf("s", 2);
+  is_refused(MakeNode("Concat", "twice", {{"num_args", "2"}, {"dim", "0"}}, {scores, scores}));
+  is_refused(MakeNode("tile", "tiled", {{"reps", "(2, 1)"}}, {scores}));
 }
 
 TEST_CASE("a run on weights: several workers and ranks, accumulation, resuming, the model") {

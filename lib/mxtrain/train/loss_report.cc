@@ -18,12 +18,6 @@ namespace {
 
 constexpr double kNothingAdded = std::numeric_limits<double>::quiet_NaN();
 
-// Operators whose values are those of their input, in its order.
-bool KeepsValues(const Node& node) {
-  const std::string type = node.op ? node.op->TypeString() : "";
-  return type == "Reshape" || type == "Flatten" || type == "expand_dims" || type == "BlockGrad";
-}
-
 // The variable that is the label of a loss, "" if the net computes that, or it is one of `others`.
 std::string LabelName(const Graph& graph, const Node& loss, const std::set<std::string>& others) {
   const size_t label = HasLabel(loss) ? 1 : 2;
@@ -173,8 +167,7 @@ double CrossEntropy(const LossReport::Head& head, const TBlob& p, const TBlob& l
 
 // Whether the node's output is the value of a loss, no prediction: MakeLoss, PointBoxLoss.
 bool IsValueOfLoss(const Node& node) {
-  return node.op && !node.op->NeedsHeadGradient() && node.op->TypeString() != "BlockGrad" &&
-         !HasLabel(node);
+  return IsLoss(node) && !HasLabel(node);
 }
 
 // The variables that the values of those outputs depend on whose nodes are as asked for.
@@ -378,6 +371,16 @@ void LossReport::Merge(const std::string& state) {
   }
 }
 
+bool IsLoss(const Node& node) {
+  return node.op && !node.op->NeedsHeadGradient() && node.op->TypeString() != "BlockGrad";
+}
+
+bool KeepsValues(const Node& node) {
+  const std::string type = node.op ? node.op->TypeString() : "";
+  return type == "Reshape" || type == "reshape_like" || type == "Flatten" ||
+         type == "expand_dims" || type == "squeeze" || type == "BlockGrad";
+}
+
 bool HasLabel(const Node& node) {
   if (!node.op) return false;
   const LossReport::Head::Kind kind = KindOf(*node.op);
@@ -460,7 +463,7 @@ double RescaleGrad(const Symbol& symbol, int64_t batch_size, int parts, std::str
   int normalised = 0, losses = 0;
   for (const NodeEntry& entry : graph.heads) {
     const Node& node = graph.nodes[entry.node];
-    if (!node.op || node.op->NeedsHeadGradient() || node.op->TypeString() == "BlockGrad") continue;
+    if (!IsLoss(node)) continue;
     ++losses;
     const std::string normalization = ParamOf(*node.op, "normalization");
     if (normalization == "batch" || normalization == "valid") ++normalised;

@@ -73,6 +73,10 @@ class MXTRAIN_API LossReport {
   Sums sums_;
 };
 
+// Whether the node is an operator that computes its gradients itself, unless it has none.
+MXTRAIN_API bool IsLoss(const Node& node);
+// Whether the node's values are those of its input 0, in its order, perhaps in another shape.
+MXTRAIN_API bool KeepsValues(const Node& node);
 // Whether input 1 of the node is a label that it reads only for gradients, as SoftmaxOutput and the
 // regression outputs do.
 MXTRAIN_API bool HasLabel(const Node& node);
