@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Many numbers of an array whose type is known only at run time: NumberReader looks at the type for
-// each of them, which takes longer than what is done with a number.
+// Loops over many numbers with little to do for each. Of an array whose type is known only at run
+// time NumberReader would look at the type for each of them, which takes longer than that.
 #include <cmath>
 #include <cstdint>
 
+#include "mxtrain/operator/kernel.h"
 #include "mxtrain/operator/number_reader.h"
 
 namespace mxtrain {
+
+// Numbers of rows below which a second thread does not pay: what is done with one takes far less
+// than what kParallelGrain is for, and waking a thread takes tens of microseconds.
+inline constexpr int64_t kNumbersOfThread = 16 * kParallelGrain;
 
 // use(i, number, index) for i in [begin, end), in order: Number(i) and Index(i) of a NumberReader.
 // The types that batches have, float32 and int32, are read by loops of their own.

@@ -14,9 +14,6 @@ namespace {
 
 constexpr int64_t kColumns = 128;  // of a row, whose sums are kept at once
 constexpr int64_t kAhead = 8;      // rows that are prefetched
-// Numbers below which a second thread does not pay: adding a number takes far less than what
-// kParallelGrain is for.
-constexpr int64_t kNumbersOfThread = 16 * kParallelGrain;
 
 // Adds to `sums` `width` numbers of each of the first `added` rows; `known` of them are given, to
 // be prefetched.

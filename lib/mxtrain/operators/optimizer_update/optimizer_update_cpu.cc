@@ -30,8 +30,6 @@ MXTRAIN_SIMD void WriteLoop(int64_t begin, int64_t end, Rule rule, Arrays<float>
 
 constexpr int64_t kBlock = 4096;  // elements of a partial sum
 constexpr int64_t kAhead = 3;     // rows that are prefetched
-// Numbers of rows below which a second thread does not pay: waking it takes tens of microseconds.
-constexpr int64_t kNumbersOfThread = 16 * kParallelGrain;
 
 template <template <typename> class Rule>
 class Update final : public Operator {
