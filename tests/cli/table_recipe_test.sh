@@ -56,6 +56,11 @@ expect 0 train commas.yaml --out commas train.epochs=1 -q
 expect 0 train points.yaml --out points train.epochs=1 -q
 holds "decimal commas gave other weights" "$helper" compare commas/checkpoints/last points/checkpoints/last
 expect 0 infer commas commas.csv
+# The only decimal comma of a column, however often it occurs, is no sign of missing cells.
+awk 'BEGIN { print "size;price"; for (i = 0; i < 40; ++i) print (i % 3 == 2 ? "1,5" : 1 + i % 3) ";" 7 * i % 31 }' >halves.csv
+expect 0 init halves.csv --target price
+prints "numbers have decimal commas (decimal: ',')"
+holds "a decimal comma is taken as a sign of missing cells" test -z "$(grep 'missing_words\|taken as missing' stdout halves.yaml)"
 expect 4 train commas.yaml --out none data.train.decimal=auto
 says "commas.csv:2: column 'size': '40,5' is not a number; set decimal: ',' for a table with decimal commas"
 expect 4 check commas.yaml data.train.decimal=auto

@@ -92,7 +92,8 @@ class ColumnLook {
     }
     const auto others = words_.size() - missing.size();
     for (const auto& [word, count] : words_) {
-      if (others == 1 && !IsSignOfMissing(word) && count > 1 && count < std::ssize(numbers_))
+      if (others == 1 && !IsSignOfMissing(word) && !HasDecimalComma(word) && count > 1 &&
+          count < std::ssize(numbers_))
         missing.push_back(word);
     }
     for (const std::string_view word : missing) {
