@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <cmath>
 
 #include "mxtrain/io/class_counts.h"
@@ -159,9 +161,54 @@ TEST_CASE("list: a column of each line is the weight") {
   CheckHas(why("0.png cat 1\n1.png dog -2\n"), "examples:2: the weight -2 is not a finite number");
   CheckHas(why("0.png cat 1\n1.png dog nan\n"), "examples:2: the weight");
   CheckHas(why("0.png cat 0\n1.png dog 0\n"), "every example has the weight 0");
-  const auto other = Opened(dir, "list", "0.png cat\n1.png dog\n",
-                            {{"weight_column", "2"}, {"weight_optional", "True"}});
-  CHECK_FALSE(WeightField(*other));
+}
+
+TEST_CASE("list: whether another list has weights is told by how many columns its lines have") {
+  const TempDir dir;
+  WriteSmallImages(dir, 3);
+  for (const char* column : {"1", "2"}) {
+    CAPTURE(column);
+    const Kwargs optional = {{"weight_column", column}, {"weight_optional", "True"}};
+    const auto classes = Opened(dir, "list", "0.png 1\n1.png 0\n", optional);
+    CHECK_FALSE(WeightField(*classes));
+    CHECK(classes->ClassOf(0) == 1);
+    Kwargs optional_sets = optional;
+    optional_sets.emplace_back("label_delim", ";");
+    const auto sets = Opened(dir, "list", "0.png\n1.png\t1;0\n2.png\t0\n", optional_sets);
+    CHECK_FALSE(WeightField(*sets));
+    CHECK(sets->class_names() == std::vector<std::string>{"0", "1"});
+  }
+  const auto weighed = Opened(dir, "list", "0.png 3 cat\n1.png 2 dog\n",
+                              {{"weight_column", "1"}, {"weight_optional", "True"}});
+  CHECK(WeightsOf(*weighed) == std::vector<float>{3, 2});
+}
+
+TEST_CASE("list: an example with a weight may have no classes") {
+  const TempDir dir;
+  WriteSmallImages(dir, 3);
+  for (const char* optional : {"False", "True"}) {
+    CAPTURE(optional);
+    const auto opened = [&](const std::string& text, const char* column) {
+      const auto source =
+          Opened(dir, "list", text,
+                 {{"weight_column", column}, {"weight_optional", optional}, {"label_delim", ";"}});
+      CHECK(source->class_names() == std::vector<std::string>{"cat", "dog"});
+      Sample sample;
+      source->Read(0, &sample);
+      CHECK(std::ranges::equal(sample.labels[0].values, std::vector<float>{0, 0}));
+      return WeightsOf(*source);
+    };
+    const std::vector<float> weights = {3, 2, 0.5f};
+    CHECK(opened("0.png\t\t3\n1.png\tcat;dog\t2\n2.png\tcat\t0.5\n", "2") == weights);
+    CHECK(opened("0.png,,3\n1.png,cat;dog,2\n2.png,cat,0.5\n", "2") == weights);
+    CHECK(opened("0.png\t3\n1.png\t2\tcat;dog\n2.png\t0.5\tcat\n", "1") == weights);
+    CHECK(opened("0.png\t3\t\n1.png\t\t2\t\tcat;dog\n2.png\t0.5\tcat\n", "1") == weights);
+  }
+  const Kwargs sets = {{"weight_column", "2"}, {"label_delim", ";"}};
+  CheckHas(WhyNotOpened(dir, "list", "0.png\tcat\t1\n1.png\tdog\n", sets),
+           "examples:2: 2 columns, but the weight is column 2, counted from 0, which is the path");
+  CheckHas(WhyNotOpened(dir, "list", "0.png\tcat\t1\n1.png\t\t\n", sets),
+           "examples:2: 1 column, but the weight is column 2");
 }
 
 TEST_CASE("batches hold the weights after the labels, and mixing weighs the labels by them") {

@@ -29,9 +29,12 @@ char ListSeparator(std::string_view line) {
   return ' ';
 }
 
-std::vector<std::string_view> SplitListLine(std::string_view line) {
+std::vector<std::string_view> SplitListLine(std::string_view line, size_t wanted) {
   const char separator = ListSeparator(line);
   std::vector<std::string_view> cells = SplitCells(line, separator);
+  if (separator != ' ' && cells.size() == wanted && !cells[0].empty() &&
+      std::ranges::count(cells, std::string_view()) > 0)
+    return cells;
   std::erase(cells, std::string_view());
   if (separator == '\t' && IsNumberedLine(cells)) {
     std::rotate(cells.begin(), cells.end() - 1, cells.end());

@@ -14,8 +14,9 @@ namespace mxtrain::io {
 
 // The separator of a line's columns.
 MXTRAIN_API char ListSeparator(std::string_view line);
-// The path and the labels of a trimmed line; views into it. Empty for a line of separators.
-MXTRAIN_API std::vector<std::string_view> SplitListLine(std::string_view line);
+// The path and the labels of a trimmed line; views into it. Empty for a line of separators. A line
+// that has just `wanted` columns with the empty ones between tabs or commas has those too.
+MXTRAIN_API std::vector<std::string_view> SplitListLine(std::string_view line, size_t wanted = 0);
 
 // Throws kData if no file can have this name, as for text that is not a list. `place` names the
 // line.

@@ -52,10 +52,17 @@ float TakeWeight(size_t column, const std::string& place, std::vector<std::strin
   return weight;
 }
 
+// Path, label and weight; a label of `sets` may be an empty column.
+constexpr size_t kColumnsWithWeight = 3;
+
+std::vector<std::string_view> SplitLine(std::string_view text, bool sets, size_t weight_column) {
+  return SplitListLine(text, sets && weight_column > 0 ? kColumnsWithWeight : 0);
+}
+
 // `sets`: a label may be missing, and is kept as text.
 Line Parse(std::string_view text, int64_t number, const std::string& file, bool sets,
            size_t weight_column) {
-  std::vector<std::string_view> cells = SplitListLine(text);
+  std::vector<std::string_view> cells = SplitLine(text, sets, weight_column);
   float weight = 1;
   if (weight_column > 0) weight = TakeWeight(weight_column, format("{}:{}", file, number), &cells);
   if (sets && cells.size() == 1) cells.emplace_back();
@@ -69,24 +76,42 @@ Line Parse(std::string_view text, int64_t number, const std::string& file, bool 
   return line;
 }
 
+struct LineOfText {
+  std::string_view text;
+  int64_t number = 0;
+};
+
+// Whether lines that may have no weights have them, by their columns: a line without a label of
+// `sets` does not tell it.
+bool HaveWeights(const std::vector<LineOfText>& lines, bool sets, size_t weight_column) {
+  const size_t needed = std::max(kColumnsWithWeight, weight_column + 1);
+  const auto has = [&](const LineOfText& line) {
+    return SplitLine(line.text, sets, weight_column).size() >= needed;
+  };
+  return sets ? std::ranges::any_of(lines, has) : has(lines[0]);
+}
+
 // *weight_column: that of the parameters; becomes 0 if the lines have no weights.
 std::vector<Line> ReadLines(const std::string& file, bool sets, bool weight_optional,
                             size_t* weight_column) {
-  std::vector<Line> lines;
   const std::string all =
       PlainText(ReadMaybeGzip(file, kMostListBytes, Readable::kFileOrPipe), file);
+  std::vector<LineOfText> texts;
   ForEachLine(all, [&](std::string_view text, int64_t number) {
-    if (text.starts_with('#')) return;
-    if (lines.empty() && weight_optional && SplitListLine(text).size() <= *weight_column)
-      *weight_column = 0;
+    if (!text.starts_with('#')) texts.push_back({text, number});
+  });
+  if (texts.empty()) Throw(ErrorKind::kData, "list: {} names no images", file);
+  if (*weight_column > 0 && weight_optional && !HaveWeights(texts, sets, *weight_column))
+    *weight_column = 0;
+  std::vector<Line> lines;
+  for (const auto& [text, number] : texts) {
     lines.push_back(Parse(text, number, file, sets, *weight_column));
     const size_t wanted = lines[0].labels.size();
-    if (lines.back().labels.size() == wanted) return;
+    if (lines.back().labels.size() == wanted) continue;
     Throw(ErrorKind::kData,
           "{}:{}: {}, but the lines before have {}; a path with spaces needs tabs or commas", file,
           number, Counted(lines.back().labels.size(), "label"), wanted);
-  });
-  if (lines.empty()) Throw(ErrorKind::kData, "list: {} names no images", file);
+  }
   return lines;
 }
 

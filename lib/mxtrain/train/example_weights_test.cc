@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "mxtrain/base/error.h"
@@ -259,6 +260,33 @@ TEST_CASE("gradients, losses and metrics are those of examples repeated as their
       CHECK(weighed.scores[i].second == doctest::Approx(repeated.scores[i].second).epsilon(1e-6));
       CHECK(std::isfinite(weighed.scores[i].second));
     }
+  }
+}
+
+TEST_CASE("an example of weight 0 does not train, even if its gradient is not finite") {
+  const auto runtime = NewRuntime("naive", 1, 3);
+  const std::vector<std::pair<std::string, TShape>> labels = {{"number", TShape{2}}};
+  const Symbol net = MakeNode("LinearRegressionOutput", "linear", {},
+                              {ScoresOf("a", 2), Symbol::Variable("number")});
+  const WeighedPass repeated = TrainOnce(*runtime, net, WeighedBatchOf(labels, true), {});
+  for (const float number :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    CAPTURE(number);
+    WeighedBatch batch = WeighedBatchOf(labels, false);
+    REQUIRE(kTimes[2] == 0);
+    batch.values.at("number")[4] = number;
+    const WeighedPass weighed = TrainOnce(*runtime, net, batch, {});
+    REQUIRE(weighed.gradients.size() == 4);
+    for (const auto& [name, gradient] : repeated.gradients) {
+      CAPTURE(name);
+      const Values1d& own = weighed.gradients.at(name);
+      for (size_t i = 0; i < own.size(); ++i)
+        CHECK(own[i] == doctest::Approx(gradient[i]).epsilon(1e-6).scale(1));
+    }
+    // With any other weight it does.
+    batch.values.at(kExampleWeight)[2] = 0.5f;
+    const WeighedPass trained = TrainOnce(*runtime, net, batch, {});
+    CHECK_FALSE(std::isfinite(trained.gradients.at("a_bias")[0]));
   }
 }
 

@@ -39,7 +39,7 @@ struct ListParam : Parameter<ListParam> {
     f.Add("weight_optional", &ListParam::weight_optional)
         .Default(false)
         .Internal()
-        .Help("a list whose first line has not so many columns has no weights");
+        .Help("a list that lacks the column has no weights");
   }
 };
 
@@ -47,9 +47,12 @@ struct ListParam : Parameter<ListParam> {
 // number from 0, or its name. Several labels are numbers, [count], without classes. With
 // label_delim the single label, which may be missing, names any number of classes: 0 or 1 per
 // class, [classes]. With weight_column a column of each line is no label, but the weight of the
-// example. Throws kFileSystem for a missing list, and kData, with file and line, for lines
-// with different numbers of labels, a label outside the classes, a weight that is not a number from
-// 0, and an empty list. Missing images are detected when read.
+// example; the label that may be missing is then an empty column between tabs or commas, if the
+// weight comes after it. With weight_optional a list has weights if its first line, or with
+// label_delim any line, has columns for path, label and weight. Throws kFileSystem for a missing
+// list, and kData, with file and line, for lines with different numbers of labels, a label outside
+// the classes, a weight that is not a number from 0, and an empty list. Missing images are detected
+// when read.
 MXTRAIN_API std::unique_ptr<Source> NewListSource(const ListParam& param);
 
 }  // namespace mxtrain::io
