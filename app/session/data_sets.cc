@@ -131,7 +131,18 @@ std::shared_ptr<const io::Source> DataSets::Open(bool validation) {
   return source;
 }
 
-std::optional<int64_t> DataSets::CountClasses() {
+// For the names of its inputs and labels, if it matters that one is that of weights. What is wrong
+// with it is reported when the net is built.
+config::Net DataSets::NetOfOneClass(const OperatorRegistry& operators) const {
+  const std::vector<config::Column>& columns = config().data.train.columns;
+  if (std::ranges::find(columns, config::kWeightColumn, &config::Column::input) == columns.end())
+    return {};
+  config::Diagnostics ignored(session_.diagnostics.shared_sources());
+  return config::BuildNet(
+      config(), operators, [](std::string_view) { return std::optional<int64_t>(1); }, &ignored);
+}
+
+std::optional<int64_t> DataSets::CountClasses(const OperatorRegistry& operators) {
   const config::SourceConfig& c = config().data.train;
   if (c.label == "image") return std::nullopt;
   std::vector<std::string> named;
@@ -142,7 +153,7 @@ std::optional<int64_t> DataSets::CountClasses() {
   const io::SourceKind* const kind = io::Sources().Find(c.source);
   if (kind && kind->is_table) {
     RequirePath(c);
-    if (const auto labels = LabelParams(c, config().net.inputs))
+    if (const auto labels = LabelParams(c, config().net.inputs, NetOfOneClass(operators)))
       classes = Make(c, *labels)->num_classes();
   } else if (TakesLengthOfNet(c)) {
     classes = BeforeNet()->num_classes();

@@ -29,7 +29,7 @@ class DataSets {
   const std::vector<std::string>& class_names() const { return class_names_; }
   // The value of ${classes}, for a net that is not built yet: those of a table are the classes of
   // its first label of words. Nothing if the training set, which must exist, names none.
-  std::optional<int64_t> CountClasses();
+  std::optional<int64_t> CountClasses(const OperatorRegistry& operators);
   // The value of ${tokens}: the number of ids that texts have (io::Source::num_tokens). Nothing if
   // the training set, which must exist, holds none.
   std::optional<int64_t> CountTokens();
@@ -51,6 +51,7 @@ class DataSets {
   const config::Config& config() const { return session_.config(); }
   std::shared_ptr<const io::Source> Make(const config::SourceConfig& c, const Kwargs& params) const;
   std::shared_ptr<const io::Source> BeforeNet() const;
+  config::Net NetOfOneClass(const OperatorRegistry& operators) const;
   config::Place PlaceOfError(const config::SourceConfig& c, const std::string& what) const;
   void RequirePath(const config::SourceConfig& c) const;
   void CheckColumns(const config::SourceConfig& c) const;

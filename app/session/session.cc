@@ -143,7 +143,7 @@ void Session::BuildNet(int64_t resumed_batch) {
     if ((name != "classes" && !tokens) || config().data.train.source.empty()) return std::nullopt;
     if (diagnostics_.num_errors() > 0)
       return 1;  // report those first; any batch size will do to check the net
-    return tokens ? sets_.CountTokens() : sets_.CountClasses();
+    return tokens ? sets_.CountTokens() : sets_.CountClasses(runtime_->operators());
   };
   net_ = config::BuildNet(config(), runtime_->operators(), counts, &diagnostics_);
   diagnostics_.ThrowIfErrors();

@@ -130,14 +130,14 @@ Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
   return kwargs;
 }
 
-std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::Value& inputs) {
+std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::Value& inputs,
+                                  const config::Net& net) {
   std::vector<std::string> labels;
   for (const config::Column& column : c.columns) {
     const bool input =
         inputs.is_map() ? inputs.Find(column.input) != nullptr : column.input == "data";
     for (const std::string& name : column.columns) {
-      if (!input && column.input != config::kWeightColumn)
-        labels.push_back(format("{}={}", column.input, name));
+      if (!input && !IsWeight(column, net)) labels.push_back(format("{}={}", column.input, name));
     }
   }
   if (labels.empty()) return std::nullopt;

@@ -29,8 +29,10 @@ bool PacksDocuments(const config::SourceConfig& c);
 Kwargs SourceParams(const config::SourceConfig& c, const config::Net& net,
                     const std::vector<std::string>& classes, const std::string& label);
 // Those of the table's labels only, for a net that is not built yet: columns of what `inputs` (of
-// the configuration) does not name. None if there are no labels.
-std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::Value& inputs);
+// the configuration) does not name. `net`: as far as IsWeight needs it. None if there are no
+// labels.
+std::optional<Kwargs> LabelParams(const config::SourceConfig& c, const config::Value& inputs,
+                                  const config::Net& net);
 
 // Whether the column names image files: one column for an input of channels, height and width.
 bool IsImage(const config::Column& column, const std::vector<config::NetInput>& inputs);

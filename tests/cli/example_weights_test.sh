@@ -69,6 +69,8 @@ holds "copies have weights" test -z "$(grep 'have weights' stderr)"
 cut -d, -f1-3,5 weighted.csv >once.csv
 expect 0 eval table once.csv --json
 metrics stdout >once
+names() { cut -d: -f1 "$1"; }
+holds "eval of a table without weights measures something else" test "$(names weighted)" = "$(names once)"
 holds "weights change nothing" fails near weighted once
 # Weights of 1 are none, to the bit; other weights are not.
 awk -F, -v OFS=, 'NR > 1 { $4 = 1 } { print }' weighted.csv >ones.csv
@@ -128,6 +130,13 @@ sed 's/inputs: {data: \[2\]}/inputs: {data: [2], weight: [1]}/; s/- FullyConnect
 expect 0 check input.yaml
 holds "an input named weight was taken for one" test -z "$(grep 'weights of the examples' stderr)"
 
+# Nor has one whose label has this name, also where classes are counted before there is a net.
+sed 's/num_hidden: 2}/num_hidden: "${classes}"}/; s/{name: kind, /{name: kind, label: weight, /; s/weight: w, kind_label: kind/weight: kind/; s/kind_label: kind, size_label: size, weight: w/weight: kind, size_label: size/' table.yaml >label.yaml
+expect 0 train label.yaml --out label -q
+holds "a label named weight was taken for one" test -z "$(grep 'weights of the examples' stderr)"
+expect 0 eval label --json
+prints '"accuracy":'
+
 # --- a list of images
 expect 0 synth images --count 24 --classes 2 --size 24 -q
 list() { find images/train -type f | sort | awk -F/ -v OFS='\t' '{ w = NR % 3; print $0, $(NF - 1), w }'; }
@@ -169,6 +178,18 @@ says "wrong.txt:3: the weight -2 is not a finite number from 0"
 sed '3s/\t[0-9]$//' list.txt >wrong.txt
 expect 4 train photos.yaml data.train.path=wrong.txt
 says "wrong.txt:3: 2 columns, but the weight is column 2, counted from 0, which is the path"
+# The weight before the label; a list without weights has fewer columns, whatever its labels look like.
+awk -F'\t' -v OFS='\t' '{ print $1, $3, $2 }' list.txt >before.txt
+awk -F'\t' -v OFS='\t' '{ print $1, $2 == "class0" || $2 ~ /0$/ ? 0 : 1 }' list.txt >numbers.txt
+expect 0 train photos.yaml data.{train,val}.path=before.txt data.{train,val}.columns='{weight: 1}' --out before -q
+holds "a weight before the label trains otherwise" "$helper" compare photos/checkpoints/last before/checkpoints/last
+expect 0 eval before numbers.txt --json
+holds "a label was taken for a weight" test -z "$(grep 'have weights' stderr)"
+metrics stdout >once
+cut -f1,2 list.txt >words.txt
+expect 0 eval photos words.txt --json
+metrics stdout >words
+holds "a list without weights is read otherwise where the weight came before the label" near words once
 expect 3 train photos.yaml 'data.train.columns={label: 1}'
 says "'label' is no column of a list, whose lines are paths, labels and perhaps a weight"
 expect 3 train photos.yaml 'data.train.columns={weight: w}'
