@@ -180,7 +180,7 @@ expect 4 train photos.yaml data.train.path=wrong.txt
 says "wrong.txt:3: 2 columns, but the weight is column 2, counted from 0, which is the path"
 # The weight before the label; a list without weights has fewer columns, whatever its labels look like.
 awk -F'\t' -v OFS='\t' '{ print $1, $3, $2 }' list.txt >before.txt
-awk -F'\t' -v OFS='\t' '{ print $1, $2 == "class0" || $2 ~ /0$/ ? 0 : 1 }' list.txt >numbers.txt
+awk -F'\t' -v OFS='\t' '{ print $1, $2 == "disc" ? 0 : 1 }' list.txt >numbers.txt
 expect 0 train photos.yaml data.{train,val}.path=before.txt data.{train,val}.columns='{weight: 1}' --out before -q
 holds "a weight before the label trains otherwise" "$helper" compare photos/checkpoints/last before/checkpoints/last
 expect 0 eval before numbers.txt --json
