@@ -218,6 +218,18 @@ onnx::OutputThresholds ThresholdsOf(const Model& model, int64_t batch,
   return thresholds;
 }
 
+// The outputs of scores of classes of which an example may have several.
+std::vector<std::string> MultilabelOutputs(const Model& model) {
+  const std::vector<std::string> names = model.symbol.ListOutputs();
+  std::vector<std::string> outputs;
+  const LossReport losses(model.symbol);
+  for (const LossReport::Head& head : losses.heads()) {
+    if (head.kind == LossReport::Head::Kind::kLogistic)
+      outputs.push_back(names[static_cast<size_t>(head.output)]);
+  }
+  return outputs;
+}
+
 // Words by input and column, in the order of their codes, from 1.
 Json CategoriesOf(const Model& model, const session::PipelineSpec& spec) {
   Json categories = Json::object();
@@ -405,6 +417,8 @@ std::string OnnxExport::Write(Model model, int64_t batch,
     console.Message(LogLevel::kInfo,
                     "scores are divided by the temperature in the model, as `infer` does");
   }
+  if (const std::vector<std::string> outputs = MultilabelOutputs(model); !outputs.empty())
+    request.metadata["multilabel"] = report::JsonText(outputs);
   if (!thresholds.empty()) request.metadata["thresholds"] = report::JsonText(Json(thresholds));
   onnx::Model file = onnx::ExportModel(request);
   if (!model.info.pipeline.empty() && DecodesSmaller(model.info.pipeline)) {

@@ -385,6 +385,33 @@ void TakePixelsOff(const std::string& file, onnx::Model* model) {
         file);
 }
 
+// What a file of this program says of its outputs of scores of which an example may have several:
+// their names, and from which score on each class is predicted.
+struct MultilabelOutputs {
+  std::set<std::string> names;
+  onnx::OutputThresholds thresholds;
+};
+
+// A file without these metadata, or of a program that means something else by them, says nothing.
+MultilabelOutputs MultilabelOutputsOf(const onnx::Model& model) {
+  MultilabelOutputs outputs;
+  const auto names = ReadJson<FileJson>(MetadataOf(model, "multilabel"));
+  for (const FileJson& name : names && names->is_array() ? *names : FileJson::array()) {
+    if (name.is_string()) outputs.names.insert(name.get<std::string>());
+  }
+  const auto thresholds = ReadJson<FileJson>(MetadataOf(model, "thresholds"));
+  if (!thresholds || !thresholds->is_object()) return outputs;
+  for (const auto& [name, of_classes] : thresholds->items()) {
+    const bool numbers =
+        of_classes.is_array() &&
+        std::ranges::all_of(of_classes, [](const auto& of) { return of.is_number(); });
+    if (!numbers) continue;
+    outputs.names.insert(name);
+    outputs.thresholds[name] = of_classes.template get<std::vector<double>>();
+  }
+  return outputs;
+}
+
 void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
               const Logger& log) {
   Runtime& runtime = *opened->runtime;
@@ -395,6 +422,8 @@ void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
   const std::map<std::string, TShape> shapes = arrays->Shapes();
   const std::vector<std::string> in_net = onnx::InputNames(read);
   onnx::ImportOptions options;
+  const MultilabelOutputs multilabel = MultilabelOutputsOf(read);
+  options.logistic = multilabel.names;
   std::map<std::string, std::string> names;
   for (size_t i = 0; i < read.inputs.size(); ++i) {
     const onnx::ModelValue& input = read.inputs[i];
@@ -411,6 +440,12 @@ void ReadOnnx(const std::string& file, OpenedModel* opened, InputArrays* arrays,
     const onnx::ImportedNet net = Imported(read, runtime.operators(), options, &opened->only_batch);
     for (const std::string& note : net.notes) log.Write(LogLevel::kWarning, note);
     model.symbol = onnx::ToSymbol(net, runtime.operators());
+    const std::vector<std::string> heads = model.symbol.ListOutputs();
+    for (size_t i = 0; i < std::min(read.outputs.size(), heads.size()); ++i) {
+      const auto own = multilabel.thresholds.find(read.outputs[i].name);
+      if (own != multilabel.thresholds.end())
+        opened->calibration.thresholds[HeadName(heads[i])] = own->second;
+    }
     for (const auto& input : net.inputs)
       model.info.inputs.push_back({input.name, input.shape, input.type});
     for (const std::string& name : in_net) {

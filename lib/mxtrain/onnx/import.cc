@@ -447,7 +447,10 @@ class Importer {
       if (found->second.reference.empty())
         Throw(ErrorKind::kConfig, "the output '{}' is a sequence of arrays", output.name);
       CheckOverBatch(output.name, found->second.shape);
-      if (options_.loss && state_.readers.at(output.name) == 1) MakeLoss(found->second);
+      if (state_.readers.at(output.name) == 1) {
+        if (options_.loss) MakeLoss(found->second);
+        if (options_.logistic.contains(output.name)) MakeLogistic(found->second);
+      }
       state_.net.outputs.push_back(LayerOf(found->second, output.name));
     }
   }
@@ -488,6 +491,14 @@ class Importer {
     if (layer.op != "softmax" || value.shape[0].ndim() != 2) return;
     if (layer.params != Kwargs{{"axis", "1"}}) return;
     layer.op = "SoftmaxOutput";
+    layer.params.clear();
+  }
+
+  void MakeLogistic(const ImportValue& value) {
+    if (value.layer < 0) return;
+    ImportedNet::Layer& layer = state_.net.layers[static_cast<size_t>(value.layer)];
+    if (layer.op != "Activation" || layer.params != Kwargs{{"act_type", "sigmoid"}}) return;
+    layer.op = "LogisticRegressionOutput";
     layer.params.clear();
   }
 

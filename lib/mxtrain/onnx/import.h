@@ -8,6 +8,7 @@
 // file, and is an array then. Layers are named after their nodes or weights: "fc" of "fc.weight".
 // A batch of fixed size becomes one of any size.
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ struct ImportOptions {
   std::map<std::string, TShape> shapes = {};
   // A softmax that only the output reads becomes SoftmaxOutput, so that the net can be trained.
   bool loss = true;
+  // Outputs, by their names in the file, whose sigmoid, if nothing else reads it, becomes
+  // LogisticRegressionOutput: scores of classes of which an example may have several.
+  std::set<std::string> logistic = {};
   // False: the net is for the sizes in the file alone, of the first axes too, which need not be one
   // batch; an input may be a number without axes. Net::inputs has the lengths after the first axis
   // all the same.
