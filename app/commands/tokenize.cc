@@ -185,10 +185,11 @@ class Tokenize final : public Command {
     for (size_t i = 0; i < std::min(kShown, differences.size()); ++i)
       list += (i > 0 ? ", " : "") + differences[i];
     if (differences.size() > kShown) list += format(", and {} more", differences.size() - kShown);
-    Throw(ErrorKind::kFileSystem,
-          "{} holds the beginning of other tokens: {}; repeat that command to continue it, or use "
-          "--overwrite to begin again",
-          partial, list);
+    const bool gone = std::ranges::any_of(
+        differences, [](const std::string& text) { return text.ends_with(kChangedSince); });
+    Throw(ErrorKind::kFileSystem, "{} holds the beginning of other tokens: {}; {}", partial, list,
+          gone ? "it cannot be continued: use --overwrite to begin again"
+               : "repeat that command to continue it, or use --overwrite to begin again");
   }
 
   // A command that is continued finds the tokenizer that it saved.
@@ -286,6 +287,7 @@ class Tokenize final : public Command {
     Json list = Json::array();
     bool damaged = false;
     for (const std::string& file : texts_) {
+      RequireFinished(file);
       const std::vector<std::string> damages = text::VerifyTokenFile(file);
       damaged = damaged || !damages.empty();
       list.push_back({{"file", file}, {"damages", damages}});
@@ -296,6 +298,16 @@ class Tokenize final : public Command {
     }
     if (flags.json) std::cout << report::JsonText({{"files", list}}) << "\n";
     return damaged ? static_cast<int>(ErrorKind::kData) : 0;
+  }
+
+  // What a command that was killed left has no checksums.
+  static void RequireFinished(const std::string& file) {
+    constexpr std::string_view kPartial = ".partial", kJournal = ".journal";
+    for (const std::string_view ending : {kPartial, kJournal}) {
+      const std::string whole = file.substr(0, file.size() - std::min(file.size(), ending.size()));
+      if (file.ends_with(ending) && io::IsTokenFileName(whole) && fs::is_regular_file(file))
+        Throw(ErrorKind::kData, "{} is unfinished; repeat the command that writes {}", file, whole);
+    }
   }
 
   std::vector<std::string> texts_, columns_;

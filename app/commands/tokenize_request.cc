@@ -61,7 +61,7 @@ void CompareFiles(const Json& before, const Json& now, std::vector<std::string>*
                   : format("{} was {} then", path, before[i]["path"].get<std::string>()));
       return;  // the others are other files too
     }
-    if (before[i] != now[i]) differences->push_back(format("{} was changed since", path));
+    if (before[i] != now[i]) differences->push_back(format("{}{}", path, kChangedSince));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mxtrain/io/encode_texts.h"
@@ -24,6 +25,8 @@ TokenizePlace TokenizePlaceFrom(const std::string& text);
 // `train`: the tokens of a tokenizer that is made. Throws what reading throws.
 std::string TokenizeRequest(const io::TextPaths& paths, const std::string& tokenizer,
                             std::optional<int64_t> train);
+// What the difference of a file ends with that has other content now: what was read is gone.
+inline constexpr std::string_view kChangedSince = " was changed since";
 // What differs between two requests, in words, each named; none if they are the same.
 std::vector<std::string> DifferencesOfRequests(const std::string& before, const std::string& now);
 

@@ -54,6 +54,8 @@ begin_again() {
 }
 begin_again
 holds "nothing is left of what was begun" test -e begun.tokens.partial -a ! -e begun.tokens
+expect 4 tokenize --verify begun.tokens.partial
+says "begun.tokens.partial is unfinished; repeat the command that writes begun.tokens"
 expect 8 tokenize corpus rows.jsonl --train 601 --output begun.tokens
 says "begun.tokens.partial holds the beginning of other tokens: it was --train 600 then; "
 says "use --overwrite to begin again"
@@ -69,7 +71,7 @@ cp corpus/2.txt saved.txt
 printf X | dd of=corpus/2.txt bs=1 seek=5000 conv=notrunc 2>/dev/null
 touch -r saved.txt corpus/2.txt
 expect 8 "${request[@]}" --save begun.json --output begun.tokens
-says "corpus/2.txt was changed since"
+says "corpus/2.txt was changed since; it cannot be continued: use --overwrite to begin again"
 holds "what was begun is gone" test -s begun.tokens.partial
 cp saved.txt corpus/2.txt
 expect 0 "${request[@]}" --save begun.json --output begun.tokens
