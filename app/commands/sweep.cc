@@ -64,6 +64,12 @@ class Sweep final : public Command {
     const std::string name = CheckTrials();
     if (out_.empty()) out_ = "runs/" + name + (folds_ > 0 ? "-folds" : "-sweep");
     Open(flags);
+    if (std::ranges::any_of(trials_, &Trial::caches_features)) {
+      console.Message(LogLevel::kInfo,
+                      format("features of frozen layers are shared: runs that make the same of "
+                             "their images compute them once, in {}",
+                             FeatureFolder()));
+    }
     for (size_t i = 0; i < trials_.size() && StopFlag() != 1; ++i) {
       if (!Ended(trials_[i])) RunTrial(&trials_[i], i, flags, console);
       Save(flags);

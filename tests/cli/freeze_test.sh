@@ -39,6 +39,7 @@ expect 0 verify-resume head.yaml data.cache=features train.epochs=1
 
 # --- runs of a sweep share them, where what is swept leaves them as they are
 expect 0 sweep head.yaml --out rates data.cache=features 'train.optimizer.lr=[0.01,0.001]'
+says "features of frozen layers are shared: runs that make the same of their images compute them once, in rates/features"
 holds "the second run did not find the features of the first" grep -q "features: 24 of 24 training images are in" rates/0002/mxtrain.log
 holds "the first run found features" grep -q "features: 0 of 24 training images are in" rates/0001/mxtrain.log
 holds "shared features gave other bits" "$helper" compare rates/0002/checkpoints/last cached/checkpoints/last
