@@ -134,12 +134,19 @@ mkdir -p scans/Training/@eaDir scans/Training/dark/@eaDir
 cp photos/dark/*.png scans/Training/dark/@eaDir
 expect 0 init scans
 prints "scans.yaml: 2 classes, "
+prints "classes: dark, light"
 prints "scans/Testing is for the final test"
 says "2 folders of the system skipped by name"
 holds "the part that is trained on" grep -q 'path: "scans/Training"' scans.yaml
 expect 0 init nested
 holds "the inner folders" grep -q 'path: "nested/seg_train/seg_train"' nested.yaml
 holds "the part for validation" grep -q 'nested/seg_val/seg_val' nested.yaml
+mkdir -p deep/outer deep/other
+cp -r photos deep/outer/photos
+cp photos/dark/*.png deep/other
+expect 0 init deep
+prints "classes: other, outer"
+prints "folders in the folder of a class, such as dark, light, are parts of it; for classes of their own: mxtrain init deep/outer/photos"
 expect 0 train scans.yaml data.train.path=scans/Training train.epochs=1 --out scans_run
 mkdir inbox
 ln -s ../photos/dark inbox/more

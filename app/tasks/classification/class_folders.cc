@@ -97,10 +97,11 @@ void TellSkipped(const fs::path& root, ImagePlace* place, ImageFolder* found) {
     }
   }
   for (const std::string& name : folders.with_images) {
-    const std::vector<std::string> below = FoldersIn(root / name);
+    const fs::path inner = Unwrapped(root / name);
+    const std::vector<std::string> below = FoldersIn(inner);
     if (found->nested.empty() && below.size() > 1)
       found->nested = format("{}, are parts of it; for classes of their own: mxtrain init {}",
-                             FirstOf(below, 3), report::QuoteShell(Shown(root / name)));
+                             FirstOf(below, 3), report::QuoteShell(Shown(inner.string())));
   }
 }
 
@@ -297,7 +298,10 @@ class ClassFolders final : public Recipe {
         format("{}: {} classes, {} images to train on, {} to validate{}\n", choice_.file,
                folder_.classes.size(), folder_.train_images, folder_.val_images,
                folder_.val.empty() ? " (a fifth of each class, held out)" : "");
-    text += WhatIsRead();
+    constexpr size_t kShown = 8;
+    std::vector<std::string> names;
+    for (const auto& [name, count] : folder_.classes) names.push_back(report::Printable(name));
+    text += format("classes: {}\n", FirstOf(names, kShown)) + WhatIsRead();
     if (!folder_.test.empty())
       text += format("{0} is for the final test: mxtrain eval runs/latest {0}\n",
                      report::QuoteShell(folder_.test));
