@@ -139,6 +139,7 @@ class Eval final : public Command {
       for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
+      WarnOfTrainedRows(model, spec, *source, console);
       weights_ = io::SummarizeWeights(*source);
       if (weights_) {
         console.Message(LogLevel::kInfo,
@@ -199,6 +200,7 @@ class Eval final : public Command {
       one.report->Finish();
       if (!one.report->empty()) filled.push_back(one);
     }
+    if (calibrate_ && check.count() == 0) calibration.thresholds = FitThresholds(filled, console);
     const Json result = ToJson(model, values, examples, check.count(), filled);
     if (examples > 0) WriteFiles(result, filled, check.count() == 0, console);
     Print(result, model, values, filled);
@@ -252,20 +254,41 @@ class Eval final : public Command {
           "label here");
   }
 
-  // The temperatures in `used` had been applied to the scores.
+  // By head; the reports use them.
+  static inference::Thresholds FitThresholds(const Reports& reports, console::Console& console) {
+    inference::Thresholds fitted;
+    for (const auto& [task, report] : reports) {
+      std::vector<double> thresholds =
+          report->KeepScores() ? report->Thresholds() : std::vector<double>();
+      if (thresholds.empty()) continue;
+      report->UseThresholds(thresholds);
+      const tasks::LabelFacts& facts = report->head().facts;
+      const std::vector<std::string>& names =
+          facts.all_classes.empty() ? facts.columns : facts.all_classes;
+      std::string text;
+      for (size_t k = 0; k < thresholds.size(); ++k) {
+        text += format(
+            "{}{} {:.4g}", k > 0 ? ", " : "",
+            names.size() == thresholds.size() ? report::Printable(names[k]) : format("class {}", k),
+            thresholds[k]);
+      }
+      console.Message(LogLevel::kInfo,
+                      format("thresholds of '{}', with the best F1 of each class, which the table "
+                             "has: {}",
+                             report->head().name, text));
+      fitted[report->head().name] = std::move(thresholds);
+    }
+    return fitted;
+  }
+
+  // The temperatures in `used` had been applied to the scores; its thresholds are the new ones.
   void Calibrate(const Reports& reports, const std::string& checkpoint,
                  const inference::HeadCalibration& used, console::Console& console) const {
     inference::HeadCalibration fitted = used;
     for (const auto& [task, report] : reports) {
       if (!report->KeepScores()) continue;
       const std::string& head = report->head().name;
-      if (std::vector<double> thresholds = report->Thresholds(); !thresholds.empty()) {
-        console.Message(LogLevel::kInfo,
-                        format("thresholds of '{}', with the best F1 of each class: {:.4g}", head,
-                               fmt::join(thresholds, ", ")));
-        fitted.thresholds[head] = std::move(thresholds);
-        continue;
-      }
+      if (fitted.thresholds.contains(head)) continue;
       const auto before = used.temperatures.find(head);
       const double own = report->Temperature();
       fitted.temperatures[head] = own * (before == used.temperatures.end() ? 1 : before->second);
@@ -511,6 +534,37 @@ class Eval final : public Command {
         format("the run was trained on {} of these {} examples, so the metrics are too good{}",
                both.size(), source.size(),
                held_out.empty() ? "" : "; on the part held out in training: " + held_out));
+  }
+
+  // The same of the rows of a table without images: those that are left of it when the examples are
+  // held out as in training, if they are the training data.
+  void WarnOfTrainedRows(const Model& model, const session::PipelineSpec& spec,
+                         const io::Source& source, console::Console& console) const {
+    std::error_code none;
+    if (!spec.IsTable() || model.info.train_data.empty() || IsConfiguration(data_) ||
+        !fs::is_regular_file(data_, none) || source.size() == 0 || !source.FileOf(0).empty())
+      return;
+    Kwargs params = spec.TableParams(data_, /*with_labels=*/true);
+    for (const auto& [key, value] : spec.source_params) {
+      if (spec.HoldsOut() && (key.starts_with("holdout") || key == "group"))
+        params.emplace_back(key, key == "holdout_side" ? "rest" : value);
+    }
+    int64_t rows = 0;
+    try {
+      const auto trained = io::MakeSource(spec.source, params);
+      if (io::Fingerprint(*trained) == model.info.train_data) rows = trained->size();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kConfig) throw;
+      return;  // a table that cannot be divided as the training data was is another one
+    }
+    if (rows == 0) return;
+    console.Message(
+        LogLevel::kWarning,
+        format("the run was trained on {} of these {} rows, so the metrics are too good{}", rows,
+               source.size(),
+               spec.HoldsOut() ? "; on the part held out in training: mxtrain eval " +
+                                     report::QuoteShell(model_)
+                               : ""));
   }
 
   // As the user gave it; else where the model's run found it.

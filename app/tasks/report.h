@@ -57,7 +57,8 @@ class Report {
   // After Finish, with KeepScores: from which score on each class is predicted, of heads that
   // predict any number of them; empty: of others.
   virtual std::vector<double> Thresholds() const { return {}; }
-  // Before the first Add: what Thresholds gave on other data.
+  // Before the first Add, or after KeepScores at any time: what Thresholds gave, here or on other
+  // data. What was counted before is counted by these.
   virtual void UseThresholds(const std::vector<double>& /*thresholds*/) {}
 
   // Whether the examples may be tiles of images, whose results are joined.

@@ -59,10 +59,14 @@ expect 0 eval tags/checkpoints/last tags.csv --json
 f1_of() { grep -o '"f1":[0-9.]*' stdout | awk -F: '{ s += $2 } END { print s }'; }
 before=$(f1_of)
 expect 0 eval tags/checkpoints/last tags.csv --calibrate
-says "thresholds of 'tags', with the best F1 of each class: "
+holds "thresholds without names of classes" grep -qE "thresholds of 'tags', with the best F1 of each class, which the table has: dark [0-9.e-]+, even [0-9.e-]+, light [0-9.e-]+\$" stderr
+grep -A3 'f1$' stdout >table_of_fit
 says "tags/checkpoints/last.temperature.json: used from now on"
 expect 0 eval tags/checkpoints/last tags.csv --json
 after=$(f1_of)
+expect 0 eval tags/checkpoints/last tags.csv
+holds "the table that --calibrate prints is not the one of the new thresholds" sh -c "grep -A3 'f1\$' stdout | cmp -s - table_of_fit"
+holds "the table has no line for a class" grep -q '^light' table_of_fit
 holds "F1 was $before, and is $after" awk "BEGIN { exit !($after >= $before && $before > 0) }"
 tr -d '\n' <tags/checkpoints/last.temperature.json | sed 's/"thresholds": *{.*/"thresholds": {"tags": [2, 0, 2]}}/' >kept.json
 cp kept.json tags/checkpoints/last.temperature.json
@@ -73,8 +77,19 @@ prints "  -"
 # They go with the model, as an output of labels beside the scores (tests/reference/check_thresholds.py).
 if "$program" export tags/checkpoints/last tags.onnx >stdout 2>stderr; then
   says "output: 'labels' [N, classes] is 1 where 'tags_output' is at least the threshold of the class, else 0"
-  expect 0 infer tags.onnx images/dark
+  "$program" infer tags/checkpoints/last images --format csv | cut -d, -f1,2 >of_run.csv
+  same() { "$program" infer "$1" images --format csv | cut -d, -f1,2 | cmp -s - "$2"; }
+  holds "the file predicts other classes than the run" same tags.onnx of_run.csv
+  expect 0 infer tags.onnx images/dark --threshold 1
+  prints "  -"
   holds "the thresholds are not in the metadata" grep -aqF 'thresholds' tags.onnx
+  # Without thresholds it is of several classes all the same.
+  mv tags/checkpoints/last.temperature.json aside.json
+  "$program" infer tags/checkpoints/last images --format csv | cut -d, -f1,2 >of_run.csv
+  holds "no image has another number of classes than one" grep -qvE ',[a-z]+$' of_run.csv
+  expect 0 export tags/checkpoints/last plain.onnx
+  holds "without thresholds the file predicts otherwise than the run" same plain.onnx of_run.csv
+  mv aside.json tags/checkpoints/last.temperature.json
 else
   says "this build of mxtrain has no ONNX"
 fi

@@ -50,7 +50,13 @@ class MultilabelReport final : public OutputReport {
       thresholds.push_back(BestThreshold(of_class));
     return thresholds;
   }
-  void UseThresholds(const std::vector<double>& thresholds) override { thresholds_ = thresholds; }
+  void UseThresholds(const std::vector<double>& thresholds) override {
+    thresholds_ = thresholds;
+    counts_.assign(scores_.size(), {});
+    for (size_t k = 0; k < scores_.size(); ++k) {
+      for (const auto& [score, there] : scores_[k]) CountOne(k, there, score);
+    }
+  }
 
  private:
   // Of a class, which is predicted from its threshold on.
@@ -59,13 +65,16 @@ class MultilabelReport final : public OutputReport {
   };
 
   void AddNumber(size_t k, double truth, double prediction) override {
-    if (k >= counts_.size()) counts_.resize(k + 1);
-    const double threshold = k < thresholds_.size() ? thresholds_[k] : double{kUsualThreshold};
-    const bool there = truth >= kUsualThreshold, found = prediction >= threshold;
+    const bool there = truth >= kUsualThreshold;
     if (keeps_scores_) {
       scores_.resize(std::max(scores_.size(), k + 1));
       if (std::isfinite(prediction)) scores_[k].emplace_back(prediction, there);
     }
+    CountOne(k, there, prediction);
+  }
+  void CountOne(size_t k, bool there, double score) {
+    if (k >= counts_.size()) counts_.resize(k + 1);
+    const bool found = score >= (k < thresholds_.size() ? thresholds_[k] : double{kUsualThreshold});
     counts_[k].hits += there && found;
     counts_[k].false_alarms += !there && found;
     counts_[k].misses += there && !found;
