@@ -390,6 +390,7 @@ std::unique_ptr<Recipe> RecognizeImageTable(const RecipeRequest& request, ImageT
   const io::TableColumn& target = TargetAmong(*all, *images, request);
   columns.target = &target;
   columns.commas = std::ranges::any_of(*all, &io::TableColumn::reads_commas);
+  RefuseNumberLike(target, request.folder);
   LookForSets(request, &columns);
   const ImageTarget kind = TargetKind(columns);
   if (kind != wanted) return nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tasks/table_columns.h"
 
+#include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
 
@@ -34,12 +35,20 @@ bool MixesDecimalCommas(const io::TableColumn& column) {
   return column.words > 0 && column.decimal_commas == column.words;
 }
 
+void RefuseNumberLike(const io::TableColumn& target, const std::string& file) {
+  if (target.number_like.empty()) return;
+  Throw(ErrorKind::kData,
+        "{}: the column '{}', which is to be predicted, looks like numbers with {}", file,
+        target.name, target.number_like);
+}
+
 std::string WhyNoInput(const io::TableColumn& column) {
   if (column.distinct == 0) return "empty";
   if (column.distinct == 1) return "the same in every row";
   if (MixesDecimalCommas(column))
     return format("decimal commas, such as '{}', beside columns with decimal points",
                   column.first_word);
+  if (!column.number_like.empty()) return "looks like numbers with " + column.number_like;
   if (column.holds_words()) {
     if (column.distinct * 2 > column.words || column.distinct > kMostCategories)
       return format("{} different words", column.distinct);

@@ -17,6 +17,10 @@ bool HoldsClasses(const io::TableColumn& column);
 // All cells that are no numbers are with decimal commas, in a table that has decimal points, too.
 bool MixesDecimalCommas(const io::TableColumn& column);
 
+// Throws kData for a target whose words are numbers to a reader. `file`: the table, for the
+// message.
+void RefuseNumberLike(const io::TableColumn& target, const std::string& file);
+
 // Why a column is none to learn from: "the same in every row"; "" if it is.
 std::string WhyNoInput(const io::TableColumn& column);
 

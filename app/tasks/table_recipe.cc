@@ -350,6 +350,7 @@ std::unique_ptr<Recipe> RecognizeTable(const RecipeRequest& request, TableTarget
         "'{}', and other columns have decimal points; write all numbers alike",
         request.folder, target.name, target.first_word);
   }
+  RefuseNumberLike(target, request.folder);
   const bool classes = HoldsClasses(target);
   if (classes != (wanted == TableTarget::kClasses)) return nullptr;
   if (!classes && target.words > 0) {

@@ -33,6 +33,12 @@ holds "more is said before the refusal" bash -c '! grep -q "input: " stderr'
 expect 0 infer houses <(cut -d, -f2-5 houses.csv) --format csv
 holds "a row for each house" test "$(wc -l <stdout)" -eq 401
 
+expect 0 eval houses houses.csv
+says "warning: the run was trained on 320 of these 400 rows, so the metrics are too good; on the part held out in training: mxtrain eval houses"
+head -300 houses.csv >fewer.csv
+expect 0 eval houses fewer.csv
+holds "another table is not the one that was trained on" bash -c '! grep -q "was trained on" stderr'
+
 # --- what is predicted: the column that the user names, one of classes
 expect 0 init houses.csv --target town --output towns.yaml
 prints "what is predicted: town, 4 classes"
@@ -70,6 +76,31 @@ expect 0 init mixed.csv --target price
 prints "not read: size (decimal commas, such as '40,5', beside columns with decimal points)"
 expect 4 init mixed.csv --target size --output none.yaml
 says "the column 'size', which is to be predicted, holds numbers with decimal commas, such as '40,5', and other columns have decimal points"
+# In such a table points are those of thousands, unless one cell says otherwise.
+awk 'BEGIN { print "area;rooms;town;price"; for (i = 0; i < 60; ++i) printf "%d,14;%d;%s;%d.%03d\n", 40 + i * 37 % 160, 1 + i * 11 % 6, substr("ABC", i % 3 + 1, 1), 100 + i, i * 7 }' >german.csv
+expect 0 init german.csv
+prints "numbers have decimal commas (decimal: ',')"
+prints "what is predicted: price, numbers from 100000 to 159413"
+expect 0 train german.yaml --out german train.epochs=1 -q
+expect 0 infer german german.csv --format csv
+holds "prices are a thousandth" awk -F, 'NR > 1 && $2 < 10000 { bad = 1 } END { exit bad }' stdout
+sed '3s/[0-9.]*$/1.5/' german.csv >two_kinds.csv
+expect 0 init two_kinds.csv --target rooms
+prints "not read: area (decimal commas, such as '40,14', beside columns with decimal points)"
+# Numbers as people write them are named, and are neither words nor classes.
+awk 'BEGIN { q = sprintf("%c", 39); print "blanks\tmarks\tcommas\tshare\teuros\tbelow\tplain\trooms"
+  for (i = 0; i < 20; ++i) printf "24 %03d,48\t24%s%03d.48\t24,%03d.48\t%d.3%%\t191.%03d,88 €\t−%d\t%d\t%d\n", i, q, i, i, i, i, i + 1, i * 7 % 20, i % 4 }' >people.tsv
+expect 0 init people.tsv --output people.yaml
+for text in "blanks (looks like numbers with blanks between thousands and decimal commas, such as '24 000,48'; write them as 24000.48)" \
+  "marks (looks like numbers with apostrophes between thousands, such as '24'000.48'; write them as 24000.48)" \
+  "commas (looks like numbers with commas between thousands, such as '24,000.48'; write them as 24000.48)" \
+  "share (looks like numbers with percent signs, such as '0.3%'; write them as 0.3)" \
+  "euros (looks like numbers with points between thousands and decimal commas and currencies, such as '191.000,88 €'; write them as 191000.88)" \
+  "below (looks like numbers with a minus sign of Unicode, such as '−1'; write them as -1)"; do
+  prints "$text"
+done
+expect 4 init people.tsv --target euros --output none.yaml
+says "the column 'euros', which is to be predicted, looks like numbers with points between thousands and decimal commas and currencies, such as '191.000,88 €'; write them as 191000.88"
 # Too little.
 head -4 houses.csv >three.csv
 expect 4 init three.csv

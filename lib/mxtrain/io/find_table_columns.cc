@@ -13,6 +13,7 @@
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/text.h"
 #include "mxtrain/io/internal/header_line.h"
+#include "mxtrain/io/internal/number_like.h"
 #include "mxtrain/io/internal/table_text.h"
 #include "mxtrain/io/internal/text_columns.h"
 
@@ -63,7 +64,8 @@ class ColumnLook {
       if (words_[cell]++ == 0 && first_word_.empty()) first_word_ = cell;
     } else {
       different_.insert(cell);
-      column_.decimal_points += cell.find('.') != std::string_view::npos ? 1 : 0;
+      column_.decimal_points +=
+          cell.find('.') != std::string_view::npos && !HasThousandPoints(cell) ? 1 : 0;
       column_.reads_commas = column_.reads_commas || HasDecimalComma(cell);
       column_.whole = column_.whole && number == std::floor(number);
       column_.rising = column_.rising && (numbers_.empty() || number > numbers_.back());
@@ -77,14 +79,29 @@ class ColumnLook {
     for (const auto& [word, count] : words_) {
       column_.words += count;
       if (HasDecimalComma(word)) column_.decimal_commas += count;
+      if (HasThousandPoints(word)) column_.thousand_points += count;
     }
     if (column_.words > 0)
       column_.first_word = words_.contains(first_word_) ? first_word_ : words_.begin()->first;
+    column_.number_like = NumberLikeWords();
     if (!numbers_.empty()) DescribeNumbers();
     return std::move(column_);
   }
 
  private:
+  // Of decimal commas alone, MixesDecimalCommas tells.
+  std::string NumberLikeWords() const {
+    std::string text;
+    if (column_.words == column_.decimal_commas) return text;
+    for (const auto& [word, count] : words_) {
+      std::optional<NumberLike> like = LooksLikeNumber(word);
+      if (!like) return "";
+      const bool first = word == first_word_ || (text.empty() && !HasDecimalComma(word));
+      if (commas_) std::ranges::replace(like->plain, '.', ',');
+      if (first) text = format("{}, such as '{}'; write them as {}", like->with, word, like->plain);
+    }
+    return text;
+  }
   void TakeMissingWords() {
     std::vector<std::string_view> missing;
     for (const auto& [word, count] : words_) {
@@ -161,7 +178,8 @@ std::optional<std::vector<TableColumn>> FindTableColumns(const std::string& path
   const bool commas =
       std::ranges::any_of(columns,
                           [](const TableColumn& column) {
-                            return column.words > 0 && column.decimal_commas == column.words;
+                            return column.decimal_commas > 0 &&
+                                   column.decimal_commas + column.thousand_points == column.words;
                           }) &&
       std::ranges::all_of(columns,
                           [](const TableColumn& column) { return column.decimal_points == 0; });

@@ -28,10 +28,15 @@ struct TableColumn {
   std::optional<double> log_skewness = std::nullopt;
 
   // Of the words those that are numbers with a decimal comma: 4404,88 or -1.234,5. If all words of
-  // a column are, and no number of the table has a point, they are numbers: reads_commas.
-  int64_t decimal_commas = 0;
+  // a column are, beside 1.234.567, and all numbers of the table with points are like 1.234, they
+  // are numbers, and such points separate thousands: reads_commas.
+  int64_t decimal_commas = 0, thousand_points = 0;
   bool reads_commas = false;
-  int64_t decimal_points = 0;  // numbers with one
+  int64_t decimal_points = 0;  // numbers with one that is none of thousands
+
+  // Cells that are no numbers here, and are numbers to a reader: "blanks between thousands, such as
+  // '24 283,48'; write them as 24283.48" of the first one, if all words are; "" otherwise.
+  std::string number_like = {};
 
   int64_t rows() const { return numbers + words + missing; }
   bool holds_words() const { return words > numbers; }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "mxtrain/base/text.h"
+#include "mxtrain/io/internal/number_like.h"
 
 namespace mxtrain::io {
 
@@ -18,12 +19,15 @@ bool Parse(std::string_view text, T* value) {
   return status == std::errc() && end == text.data() + text.size();
 }
 
-// The same number with a decimal point; "" if there is none.
+// The same number with a decimal point; "" if it is none.
 std::string WithPoint(std::string_view text) {
   const size_t comma = text.find(',');
   const std::string_view whole = text.substr(0, comma);
-  if (comma == std::string_view::npos)
-    return text.find('.') == std::string_view::npos ? std::string(text) : "";
+  if (comma == std::string_view::npos) {
+    std::string plain(text);
+    if (HasThousandPoints(text)) std::erase(plain, '.');
+    return plain.find('.') == std::string::npos ? plain : "";
+  }
   if (text.substr(comma + 1).find_first_of(".,") != std::string_view::npos) return "";
   std::string plain;
   for (size_t i = 0; i < whole.size(); ++i) {

@@ -12,8 +12,8 @@ inline constexpr std::string_view kBlanks = " \t\r";  // around cells
 // True if the whole text is a number; a leading '+' is allowed.
 bool ParseNumber(std::string_view text, float* value);
 bool ParseNumber(std::string_view text, double* value);
-// The same of a number with a decimal comma, 3,14: points may separate thousands before it, and
-// stand nowhere else.
+// The same of a number with a decimal comma, 3,14: points may separate thousands before it (1.200
+// is 1200), and stand nowhere else.
 bool ParseCommaNumber(std::string_view text, float* value);
 bool ParseCommaNumber(std::string_view text, double* value);
 // Whether a text is such a number, and has a comma: 3,14 or -1.234,5.
