@@ -139,7 +139,6 @@ class Eval final : public Command {
       for (const std::string& text : source->notes()) console.Message(LogLevel::kInfo, text);
       for (const std::string& text : source->remarks()) console.Message(LogLevel::kWarning, text);
       WarnOfTrainedFiles(model, spec, *source, console);
-      WarnOfTrainedRows(model, spec, *source, console);
       weights_ = io::SummarizeWeights(*source);
       if (weights_) {
         console.Message(LogLevel::kInfo,
@@ -534,37 +533,6 @@ class Eval final : public Command {
         format("the run was trained on {} of these {} examples, so the metrics are too good{}",
                both.size(), source.size(),
                held_out.empty() ? "" : "; on the part held out in training: " + held_out));
-  }
-
-  // The same of the rows of a table without images: those that are left of it when the examples are
-  // held out as in training, if they are the training data.
-  void WarnOfTrainedRows(const Model& model, const session::PipelineSpec& spec,
-                         const io::Source& source, console::Console& console) const {
-    std::error_code none;
-    if (!spec.IsTable() || model.info.train_data.empty() || IsConfiguration(data_) ||
-        !fs::is_regular_file(data_, none) || source.size() == 0 || !source.FileOf(0).empty())
-      return;
-    Kwargs params = spec.TableParams(data_, /*with_labels=*/true);
-    for (const auto& [key, value] : spec.source_params) {
-      if (spec.HoldsOut() && (key.starts_with("holdout") || key == "group"))
-        params.emplace_back(key, key == "holdout_side" ? "rest" : value);
-    }
-    int64_t rows = 0;
-    try {
-      const auto trained = io::MakeSource(spec.source, params);
-      if (io::Fingerprint(*trained) == model.info.train_data) rows = trained->size();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kConfig) throw;
-      return;  // a table that cannot be divided as the training data was is another one
-    }
-    if (rows == 0) return;
-    console.Message(
-        LogLevel::kWarning,
-        format("the run was trained on {} of these {} rows, so the metrics are too good{}", rows,
-               source.size(),
-               spec.HoldsOut() ? "; on the part held out in training: mxtrain eval " +
-                                     report::QuoteShell(model_)
-                               : ""));
   }
 
   // As the user gave it; else where the model's run found it.
