@@ -9,6 +9,7 @@
 #include "mxtrain/base/file.h"
 #include "mxtrain/base/json.h"
 #include "mxtrain/base/read_json.h"
+#include "mxtrain/device/cpu/onednn/version.h"
 
 namespace mxtrain {
 namespace {
@@ -101,8 +102,8 @@ std::string FeatureKey(Runtime& runtime, const TrainOptions& options, const Feat
   const Context device = options.workers[0];
   Backend& backend = runtime.backend(device);
   const DeviceInfo info = backend.Describe(device.id);
-  Json libraries = Json::array();
-  for (const Version& v : backend.Versions()) libraries.push_back({v.of, v.version});
+  Json libraries = {{"oneDNN", OneDnnVersion()}};
+  for (const Version& v : backend.Versions()) libraries[v.of] = v.version;
   Json arrays = Json::array();
   for (const DataDesc& desc : ArraysOf(examples))
     arrays.push_back(

@@ -12,7 +12,6 @@
 #include "mxtrain/device/backend.h"
 #include "mxtrain/device/cpu/cpu_count.h"
 #include "mxtrain/device/cpu/internal/reorder.h"
-#include "mxtrain/device/cpu/onednn/version.h"
 #include "mxtrain/device/cpu/parallel.h"
 
 namespace mxtrain {
@@ -47,11 +46,6 @@ class CpuBackend final : public Backend {
   int DeviceCount() const override { return kLogicalDevices; }
   std::string WhyAbsent() const override { return ""; }
   DeviceInfo Describe(int) const override { return DescribeProcessor(); }
-  std::vector<Version> Versions() const override {
-    const std::string version = OneDnnVersion();
-    if (version.empty()) return {};
-    return {{"oneDNN", version}};
-  }
   int threads() const override { return threads_; }
 
   void* Allocate(Context, int64_t bytes) override {
