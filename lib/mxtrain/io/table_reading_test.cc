@@ -224,7 +224,8 @@ TEST_CASE("csv: decimal commas are read where they are declared, and are words o
   CHECK(RowsOf(*OpenTable(dir, "1,5;-1.234,5;3\n4;1.012.345,25;-0,5e1\n1.200;-1.012.345;+2\n",
                           commas)) ==
         TableRows{{1.5, -1234.5, 3}, {4, 1012345.25, -5}, {1200, -1012345, 2}});
-  for (const char* cell : {"1.5", "0.234", "1234.567", "1.234e3", "1.23,4", ".123,4", "1,2,3", "1,2.3", "-.123,4"}) {
+  for (const char* cell :
+       {"1.5", "0.234", "1234.567", "1.234e3", "1.23,4", ".123,4", "1,2,3", "1,2.3", "-.123,4"}) {
     CAPTURE(cell);
     CheckHas(WhyNoTable(dir, format("1;2;3\n4;{};5\n", cell), commas),
              format("t.csv:2: column 1 (counted from 0): '{}' is not a number", cell));

@@ -25,9 +25,9 @@ struct BlockLossRequest {
 
 // The net that a Trainer binds. It is `net` itself where blocks are not for it: on another device
 // than the CPU or in a build without a kernel for it (oneDNN's), with float16, or with bfloat16 on
-// a processor that lacks it, without fusion, with groups placed on devices, watched, or of examples with weights. A head is
-// left as it is if its scores take less than 4 MiB, are read elsewhere too, have another loss than
-// the plain cross entropy, or if a metric compares its probabilities.
+// a processor that lacks it, without fusion, with groups placed on devices, watched, or of examples
+// with weights. A head is left as it is if its scores take less than 4 MiB, are read elsewhere too,
+// have another loss than the plain cross entropy, or if a metric compares its probabilities.
 MXTRAIN_API Symbol WithLossesInBlocks(const OperatorRegistry& operators, const Symbol& net,
                                       const BlockLossRequest& request);
 
