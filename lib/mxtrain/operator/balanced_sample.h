@@ -37,6 +37,48 @@ struct SampleCounts {
   int32_t objects, background, chosen_objects, chosen_background;
 };
 
+namespace detail {
+
+// Not in the class: kernels of GPUs take no private types.
+struct CountSample {
+  const int32_t* roles;
+  int64_t rows;
+  SampleRule rule;
+  SampleCounts* counts;
+  template <typename Team>
+  MXTRAIN_HD void operator()(const Team& team, int64_t image) const {
+    int64_t objects = 0, background = 0;
+    for (int64_t i = team.rank(); i < rows; i += team.size()) {
+      const int32_t role = roles[image * rows + i];
+      objects += role >= 0 ? 1 : 0;
+      background += role == kBackground ? 1 : 0;
+    }
+    objects = team.Fold(objects, AddBoth{});
+    background = team.Fold(background, AddBoth{});
+    if (team.rank() != 0) return;
+    const int64_t chosen = rule.ObjectsOf(objects);
+    counts[image] = {static_cast<int32_t>(objects), static_cast<int32_t>(background),
+                     static_cast<int32_t>(chosen),
+                     static_cast<int32_t>(rule.BackgroundOf(background, chosen))};
+  }
+};
+struct SampleKey {
+  const int32_t* roles;
+  RandomDraws draws;
+  MXTRAIN_HD uint32_t operator()(int64_t i) const {
+    if (roles[i] == kNothingLearnt) return ~uint32_t{0};
+    const auto draw =
+        static_cast<uint32_t>(draws.Uniform(static_cast<uint64_t>(i)) * float(1 << 24));
+    return roles[i] >= 0 ? draw : draw | uint32_t{1} << 31;
+  }
+};
+struct ImageOfRow {
+  int64_t rows;
+  MXTRAIN_HD uint32_t operator()(int64_t i) const { return static_cast<uint32_t>(i / rows); }
+};
+
+}  // namespace detail
+
 // `roles`: [images, rows], the number of an object, kBackground or kNothingLearnt.
 template <typename Device>
 class BalancedSample {
@@ -50,10 +92,10 @@ class BalancedSample {
                  SampleRule rule, RandomDraws draws, char* scratch)
       : counts_(reinterpret_cast<SampleCounts*>(scratch)),
         order_(device, images * rows, scratch + CountBytes(images)) {
-    ForRows(device, images, rows, Count{roles, rows, rule, counts_});
-    order_.SortBy(Key{roles, draws}, 32);
+    ForRows(device, images, rows, detail::CountSample{roles, rows, rule, counts_});
+    order_.SortBy(detail::SampleKey{roles, draws}, 32);
     if (images > 1) {
-      order_.SortBy(ImageKey{rows},
+      order_.SortBy(detail::ImageOfRow{rows},
                     static_cast<int>(std::bit_width(static_cast<uint64_t>(images - 1))));
     }
   }
@@ -63,42 +105,6 @@ class BalancedSample {
   const uint32_t* positions() const { return order_.positions(); }
 
  private:
-  struct Count {
-    const int32_t* roles;
-    int64_t rows;
-    SampleRule rule;
-    SampleCounts* counts;
-    template <typename Team>
-    MXTRAIN_HD void operator()(const Team& team, int64_t image) const {
-      int64_t objects = 0, background = 0;
-      for (int64_t i = team.rank(); i < rows; i += team.size()) {
-        const int32_t role = roles[image * rows + i];
-        objects += role >= 0 ? 1 : 0;
-        background += role == kBackground ? 1 : 0;
-      }
-      objects = team.Fold(objects, AddBoth{});
-      background = team.Fold(background, AddBoth{});
-      if (team.rank() != 0) return;
-      const int64_t chosen = rule.ObjectsOf(objects);
-      counts[image] = {static_cast<int32_t>(objects), static_cast<int32_t>(background),
-                       static_cast<int32_t>(chosen),
-                       static_cast<int32_t>(rule.BackgroundOf(background, chosen))};
-    }
-  };
-  struct Key {
-    const int32_t* roles;
-    RandomDraws draws;
-    MXTRAIN_HD uint32_t operator()(int64_t i) const {
-      if (roles[i] == kNothingLearnt) return ~uint32_t{0};
-      const auto draw =
-          static_cast<uint32_t>(draws.Uniform(static_cast<uint64_t>(i)) * float(1 << 24));
-      return roles[i] >= 0 ? draw : draw | uint32_t{1} << 31;
-    }
-  };
-  struct ImageKey {
-    int64_t rows;
-    MXTRAIN_HD uint32_t operator()(int64_t i) const { return static_cast<uint32_t>(i / rows); }
-  };
   static int64_t CountBytes(int64_t images) {
     return RoundUp(images * static_cast<int64_t>(sizeof(SampleCounts)), 64);
   }
