@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How well the edges between classes of pixels are met: the boundary F measure (Csurka et al. 2013,
+// How well edges between classes of pixels are matched: the boundary F measure (Csurka et al. 2013,
 // "What is a good evaluation measure for semantic segmentation?"). Overlap hardly sees them: most
 // pixels of an object lie inside.
 #include <cstdint>

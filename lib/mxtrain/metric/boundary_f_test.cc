@@ -76,7 +76,7 @@ TEST_CASE("boundaries are matched as all pairs of their pixels say") {
   }
 }
 
-TEST_CASE("a boundary that is moved is met within the tolerance alone") {
+TEST_CASE("a boundary that is moved is matched within the tolerance alone") {
   constexpr int64_t kSide = 20;
   const auto halves = [](int64_t at) {
     std::vector<int32_t> map;
