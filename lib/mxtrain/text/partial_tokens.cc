@@ -18,7 +18,7 @@ namespace {
 
 std::vector<uint64_t> NumbersIn(std::string_view field) {
   std::vector<uint64_t> numbers(field.size() / sizeof(uint64_t));
-  std::memcpy(numbers.data(), field.data(), numbers.size() * sizeof(uint64_t));
+  field.copy(reinterpret_cast<char*>(numbers.data()), numbers.size() * sizeof(uint64_t));
   return numbers;
 }
 
