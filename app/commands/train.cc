@@ -465,6 +465,12 @@ class Train final : public Command {
     ReportRun(session.config(), folder, examples_, r, peak_memory, given_share_, console);
     console.RepeatWarnings();
     if (r.end == RunEnd::kStopped) return 128 + SignalOfStop();
+    if (!r.last_is_finite) {
+      console.Message(LogLevel::kError,
+                      "after the last epoch the loss of the validation data is not finite (NaN or "
+                      "infinite): check the scale of its inputs, or lower the learning rate");
+      return static_cast<int>(ErrorKind::kDiverged);
+    }
     const BestValue& first = r.best[0];
     const auto reached = [&](double wanted) {
       return first.value && (r.higher_is_better ? *first.value >= wanted : *first.value <= wanted);

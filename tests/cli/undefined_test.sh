@@ -52,6 +52,17 @@ holds "an epoch is best by another metric" [ "$(value by_accuracy best)" = 1 ]
 expect 0 train photos.yaml --out both 'train.metrics=[auc, accuracy]' data.val.path=all
 holds "the auc of two classes is a number" [ "$(value both val_auc)" != nan ]
 
+# --- validation whose loss is not finite, in training whose loss is
+{ echo a,b,c,y; echo 1e38,-1e38,1e38,0; echo -1e38,1e38,-1e38,1; } >huge.csv
+of_huge="data.val={source: csv, path: huge.csv, columns: {data: [a, b, c], softmax_label: y}}"
+expect 7 train points.yaml --out vast "$of_huge" "train.initializer={uniform: 30}"
+says "the loss of the validation data is not finite: such an epoch is never the best"
+says "after the last epoch the loss of the validation data is not finite"
+holds "the loss of validation is $(value vast val_loss)" sh -c 'case $1 in *nan | *inf) ;; *) exit 1 ;; esac' - "$(value vast val_loss)"
+holds "the loss of training is a number" sh -c 'case $1 in *nan | *inf) exit 1 ;; esac' - "$(value vast train_loss)"
+holds "no file of a best epoch" sh -c '! ls vast/checkpoints | grep -q best'
+expect 0 train points.yaml --out of_one_scale "$of_huge" data.val.path=points.csv "train.initializer={uniform: 30}"
+
 # --- a diverged batch has as many examples as it names
 write_deep
 expect 7 train deep.yaml --out hot train.optimizer.lr=1e30

@@ -25,11 +25,12 @@ bool IsBetter(double value, const std::optional<double>& loss, const BestValue& 
 
 std::vector<std::string> BestEpochs::Update(int64_t epoch, const NamedValues& values) {
   std::vector<std::string> names;
+  if (IsNotFinite(FindValue(values, "loss"))) return names;
   const std::optional<double> loss = TieBreakingLoss(values);
   for (size_t i = 0; i < best_.size(); ++i) {
     BestValue& best = best_[i];
     const std::optional<double> value = FindValue(values, best.metric);
-    if (!value || !std::isfinite(*value)) continue;
+    if (!value || IsNotFinite(value)) continue;
     if (!IsBetter(*value, loss, best, higher_is_better_[i])) continue;
     best.value = value;
     best.epoch = epoch;
@@ -53,6 +54,8 @@ std::optional<double> TieBreakingLoss(const NamedValues& values) {
   const auto rounded = static_cast<float>(*loss);  // infinite where that is too large for it
   return std::isfinite(rounded) ? std::optional<double>(rounded) : std::nullopt;
 }
+
+bool IsNotFinite(const std::optional<double>& value) { return value && !std::isfinite(*value); }
 
 std::optional<double> FindValue(const NamedValues& values, const std::string& name) {
   for (const auto& [key, value] : values) {

@@ -33,6 +33,7 @@ TEST_CASE("of epochs with the best accuracy the one of the lowest loss is kept")
   CHECK(add(6, 0.75, std::nan("")).empty());
   CHECK(add(7, 0.875, 0.75) == Strings{"best"});
   CHECK(best.first().loss == 0.75);
+  CHECK(add(8, 1.0, std::numeric_limits<double>::infinity()).empty());
 }
 
 TEST_CASE("the best epoch of an older checkpoint, whose loss is unknown, stays in a tie") {

@@ -141,6 +141,7 @@ struct TrainResult {
   std::vector<BestValue> best;  // of each of best_metrics
   bool higher_is_better = false;  // of the first
   NamedValues last;  // values of the last epoch: validation, or training without validation data
+  bool last_is_finite = true;  // its loss
   // Of the time in training: without the process's first 20 batches; of all of a brief run, which
   // has fewer than 50.
   double images_per_second = 0;

@@ -508,8 +508,12 @@ void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
 void Trainer::Impl::Loop::WarnOfUndefined(const NamedValues& values, bool of_validation) {
   const std::string& metric = t_.best.first().metric;
   const std::optional<double> value = FindValue(values, metric);
-  if (!value || !std::isnan(*value) || undefined_said_) return;
+  const bool diverged = IsNotFinite(FindValue(values, "loss"));
+  if (undefined_said_ || (!diverged && !(value && std::isnan(*value)))) return;
   undefined_said_ = true;
+  if (diverged)
+    return listener_.OnWarning(
+        "the loss of the validation data is not finite: such an epoch is never the best");
   listener_.OnWarning(format(
       "{} is undefined for the {} data, as the auc of a single class or a mean over no example is: "
       "such an epoch is never the best",
@@ -577,6 +581,7 @@ void Trainer::Impl::Loop::EndEpoch() {
   }
   const NamedValues& values = evaluation ? e.val : e.train;
   t_.result.last = values;
+  t_.result.last_is_finite = !IsNotFinite(FindValue(values, "loss"));
 
   const bool complete = t_.progress.EndEpoch(FindValue(values, t_.best.first().metric),
                                              t_.best.HigherIsBetter(), TieBreakingLoss(values));

@@ -17,8 +17,8 @@ class MXTRAIN_API BestEpochs {
   BestEpochs(const std::vector<std::string>& metrics, const MetricSet& measured);
 
   // Adds an epoch (counted from 1) and returns the checkpoints to write: `best` for the first
-  // metric, best-METRIC for the others. Non-finite values are never best; of equal ones, common
-  // with few examples, that of the lowest "loss" is.
+  // metric, best-METRIC for the others. Non-finite values are never best, nor is an epoch whose
+  // "loss" is not finite; of equal ones, common with few examples, that of the lowest "loss" is.
   std::vector<std::string> Update(int64_t epoch, const NamedValues& values);
 
   const std::vector<BestValue>& values() const { return best_; }
@@ -35,6 +35,9 @@ class MXTRAIN_API BestEpochs {
 // The loss that decides between equal values of a metric; none if it is not finite. Rounded to
 // float32: ranks add it in another order than one process does, and should decide alike.
 MXTRAIN_API std::optional<double> TieBreakingLoss(const NamedValues& values);
+
+// False where there is no value.
+MXTRAIN_API bool IsNotFinite(const std::optional<double>& value);
 
 // The value with this name, if any.
 MXTRAIN_API std::optional<double> FindValue(const NamedValues& values, const std::string& name);
