@@ -79,6 +79,13 @@ void TellRates(const session::Session& session, console::Console& console) {
                            "patterns with train.lr_mult",
                            Counted(groups, "layer group")));
   }
+  const int64_t frozen = session.config().train.freeze.epochs;
+  if (frozen > 0 && frozen >= session.Epochs()) {
+    console.Message(LogLevel::kWarning,
+                    format("train.freeze.epochs is {}, and the run has {}: the frozen parameters "
+                           "never learn; lower it, or remove it if that is meant",
+                           frozen, Counted(session.Epochs(), "epoch")));
+  }
   const std::vector<std::string> lines = RateLines(session);
   if (lines.empty()) return;
   console.Message(LogLevel::kInfo, "learning rates, as multiples of the schedule's:");

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/console/console.h"
 #include "app/session/session.h"
 
 namespace mxtrain::commands {

@@ -31,6 +31,8 @@ class DataIters {
 
   // Of a run that is continued: the epoch in which the configuration's first one begins.
   void BeginAt(int64_t first_epoch) { first_epoch_ = first_epoch; }
+  // The epoch from which on something is off in the last `off_epochs` of the run.
+  int64_t EpochOfEnd(int64_t off_epochs) const;
 
   int64_t BatchOfRank() const { return GlobalBatch() / ranks_; }
 
@@ -85,8 +87,6 @@ class DataIters {
                                        const io::PipelineParam& param,
                                        const std::vector<io::ImageSize>& sizes);
   [[noreturn]] void RefuseScales(const std::string& text, const std::string& help) const;
-  // The epoch from which on something is off in the last `off_epochs` of the run.
-  int64_t EpochOfEnd(int64_t off_epochs) const;
   void AddMixing(Kwargs* pipeline) const;
   void AddSoftLabels(Kwargs* pipeline) const;
   void AddMosaic(Kwargs* pipeline) const;

@@ -37,6 +37,8 @@ class Session {
   void CountEpochsFrom(int64_t first_epoch);
   // The epochs of the configuration follow so many of the run.
   void BeginAt(int64_t first_epoch) { iters_.BeginAt(first_epoch); }
+  // With what the run has before them.
+  int64_t Epochs() const { return iters_.EpochOfEnd(0); }
   // The held-out examples of a resumed run are drawn as before. `pipeline`: of its checkpoint. Call
   // before BuildNet.
   void KeepFindings(const std::string& pipeline) { sets_.KeepFindings(pipeline); }
