@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "app/report/plot/drawing.h"
 #include "app/report/plot/font.h"
@@ -87,6 +88,10 @@ std::optional<Area> PlaceOf(const LabelledBox& box, double width, double height,
   return std::nullopt;
 }
 
+double SizeOfNames(const io::Image& image) {
+  return std::max(kLeastSize, std::max(image.height, image.width) / 55.0);
+}
+
 void AddText(const io::Rgb& ground, const std::string& text, const Area& area, double size,
              plot::Drawing* drawing) {
   const bool dark = 0.3 * ground[0] + 0.6 * ground[1] + 0.1 * ground[2] < 128;
@@ -112,7 +117,7 @@ void DrawLabel(const std::string& text, io::Image* image) {
 void DrawBoxes(const std::vector<LabelledBox>& boxes, io::Image* image) {
   const double factor = Prepare(image);
   const int edge = std::max(image->height, image->width);
-  const double width = std::max(1, edge / 400), size = std::max(kLeastSize, edge / 55.0);
+  const double width = std::max(1, edge / 400), size = SizeOfNames(*image);
   plot::Drawing drawing(image->width, image->height);
   const auto placed = [&](const LabelledBox& box) {
     const auto pixel = [&](double at) { return std::clamp(at * factor, -1.0 * edge, 2.0 * edge); };
@@ -132,6 +137,23 @@ void DrawBoxes(const std::vector<LabelledBox>& boxes, io::Image* image) {
     taken.push_back(*area);
     Fill(*area, box.colour, image);
     AddText(box.colour, text, *area, size, &drawing);
+  }
+  plot::DrawOnto(drawing, image);
+}
+
+void DrawLegend(const std::vector<LegendEntry>& entries, io::Image* image) {
+  Prepare(image);
+  const double size = SizeOfNames(*image), height = std::ceil(size * kLine) + 2;
+  const auto shown =
+      std::min(entries.size(), static_cast<size_t>(std::max(image->height / 2 / height, 1.0)));
+  plot::Drawing drawing(image->width, image->height);
+  double top = image->height - static_cast<double>(shown) * height;
+  for (const LegendEntry& entry : std::span(entries).first(shown)) {
+    const std::string text = plot::FitName(entry.text, size, image->width - 4);
+    const Area area{0, top, std::ceil(plot::TextWidth(text, size)) + 4, height};
+    Fill(area, entry.colour, image);
+    AddText(entry.colour, text, area, size, &drawing);
+    top += height;
   }
   plot::DrawOnto(drawing, image);
 }

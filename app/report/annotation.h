@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Text and boxes on an image, for browsing predictions, in the letters of figures (plot/font.h).
+// Text, boxes and legends on an image, for browsing predictions, in the letters of figures
+// (plot/font.h).
 #include <string>
 #include <vector>
 
@@ -28,5 +29,15 @@ struct LabelledBox {
 // large as the image makes them legible; what lies outside of the image is not drawn. Throws kData
 // for an empty image.
 void DrawBoxes(const std::vector<LabelledBox>& boxes, io::Image* image);
+
+struct LegendEntry {
+  io::Rgb colour;
+  std::string text;
+};
+
+// Draws each text on a band of its colour, one above the other in the lower left corner, the first
+// highest: as many as half the height has room for. *image becomes RGB and is enlarged like that of
+// DrawLabel. Throws kData for an empty image.
+void DrawLegend(const std::vector<LegendEntry>& entries, io::Image* image);
 
 }  // namespace mxtrain::report

@@ -205,7 +205,7 @@ class ImageTableRecipe final : public Recipe {
         kind_ == ImageTarget::kNumbers
             ? format("numbers from {:.6g} to {:.6g}", target_.least, target_.most)
         : kind_ == ImageTarget::kClasses
-            ? format("{} classes", target_.distinct)
+            ? ClassesText(target_)
             : format("any of {} classes, '{}' between them", columns_.classes, columns_.delimiter);
     return format(
                "{}: {} rows, a fifth to validate; the column '{}' holds images\nwhat is predicted: "

@@ -5,7 +5,8 @@
 
 namespace mxtrain::tasks {
 
-// Two images side by side, on black where they differ in height; gray ones beside RGB become RGB.
+// Two images side by side with a white line between them, on black where they differ in height;
+// gray ones beside RGB become RGB.
 io::Image Beside(const io::Image& left, const io::Image& right);
 
 }  // namespace mxtrain::tasks

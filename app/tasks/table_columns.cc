@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/tasks/table_columns.h"
 
+#include "app/report/list_item.h"
 #include "mxtrain/base/error.h"
 #include "mxtrain/base/format.h"
 #include "mxtrain/base/text.h"
@@ -29,6 +30,13 @@ bool HoldsClasses(const io::TableColumn& column) {
   if (column.holds_words()) return true;
   return column.whole && column.least == 0 && column.distinct <= kMostClassesOfNumbers &&
          column.most == static_cast<double>(column.distinct - 1);
+}
+
+std::string ClassesText(const io::TableColumn& column) {
+  std::vector<std::string> counts;
+  for (const auto& [cell, count] : column.few_cells)
+    counts.push_back(format("{} ({})", report::ListItem(cell), count));
+  return format("{} classes{}{}", column.distinct, counts.empty() ? "" : ": ", join(counts, ", "));
 }
 
 bool MixesDecimalCommas(const io::TableColumn& column) {

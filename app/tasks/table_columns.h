@@ -14,6 +14,9 @@ std::string LayerNameOf(const std::string& column, std::set<std::string>* used);
 // Whether a target is one of classes: words, or numbers from 0 without gaps.
 bool HoldsClasses(const io::TableColumn& column);
 
+// "2 classes: no (31), yes (15)"; many are only counted.
+std::string ClassesText(const io::TableColumn& column);
+
 // All cells that are no numbers are with decimal commas, in a table that has decimal points, too.
 bool MixesDecimalCommas(const io::TableColumn& column);
 

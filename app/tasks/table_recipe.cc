@@ -161,7 +161,7 @@ blocks:
         "words, "
         "categories with a vector each\n",
         choice_.file, rows(), rows() == 1 ? "row" : "rows", target_.name,
-        classes_ ? format("{} classes", target_.distinct)
+        classes_ ? ClassesText(target_)
                  : format("numbers from {:.6g} to {:.6g}", target_.least, target_.most),
         skewed_ ? ", most of them small (normalize: log)" : "",
         Counted(std::ssize(plan_.numbers), "column"),

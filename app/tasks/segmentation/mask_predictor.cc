@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/report/annotation.h"
 #include "app/tasks/class_colours.h"
 #include "app/tasks/scored_classes.h"
 #include "mxtrain/base/format.h"
@@ -60,7 +61,12 @@ class MaskPrediction final : public HeadPrediction {
   }
   std::string Caption() const override { return finite_ ? Joined(", ", 4) : "nan"; }
   void DrawOn(io::Image* image) const override {
-    if (mask_.height == image->height && mask_.width == image->width) PaintClasses(mask_, image);
+    if (mask_.height != image->height || mask_.width != image->width) return;
+    PaintClasses(mask_, image);
+    std::vector<report::LegendEntry> legend;
+    for (const auto& [k, part] : parts_)
+      legend.push_back({ColourOfClass(static_cast<int>(k)), names_[k]});
+    report::DrawLegend(legend, image);
   }
   std::string PredictedPng() const override {
     return finite_ ? io::EncodePng(mask_, ClassPalette()) : "";

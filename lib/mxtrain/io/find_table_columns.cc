@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
-#include <set>
 #include <string_view>
 
 #include "mxtrain/base/error.h"
@@ -63,7 +62,7 @@ class ColumnLook {
     } else if (!(commas_ ? ParseCommaNumber(cell, &number) : ParseNumber(cell, &number))) {
       if (words_[cell]++ == 0 && first_word_.empty()) first_word_ = cell;
     } else {
-      different_.insert(cell);
+      ++different_[cell];
       column_.decimal_points +=
           cell.find('.') != std::string_view::npos && !HasThousandPoints(cell) ? 1 : 0;
       column_.reads_commas = column_.reads_commas || HasDecimalComma(cell);
@@ -83,6 +82,13 @@ class ColumnLook {
     }
     if (column_.words > 0)
       column_.first_word = words_.contains(first_word_) ? first_word_ : words_.begin()->first;
+    if (column_.distinct <= TableColumn::kFewCells) {
+      column_.few_cells = {words_.begin(), words_.end()};
+      column_.few_cells.insert(column_.few_cells.end(), different_.begin(), different_.end());
+      std::ranges::stable_sort(column_.few_cells.begin() + std::ssize(words_),
+                               column_.few_cells.end(), {},
+                               [](const auto& cell) { return cell.first.size(); });  // 10 after 9
+    }
     column_.number_like = NumberLikeWords();
     if (!numbers_.empty()) DescribeNumbers();
     return std::move(column_);
@@ -130,7 +136,7 @@ class ColumnLook {
 
   const bool commas_;  // numbers have decimal commas
   TableColumn column_;
-  std::set<std::string_view> different_;  // numbers
+  std::map<std::string_view, int64_t> different_;  // numbers
   std::map<std::string_view, int64_t> words_;
   std::string_view first_word_;
   std::vector<double> numbers_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "mxtrain/base/macros.h"
@@ -18,9 +19,12 @@ struct TableColumn {
   std::string name;
   int64_t numbers = 0, words = 0, missing = 0;  // cells
   int64_t distinct = 0;                         // different cells, without missing ones
-  bool whole = false;                           // the numbers have no fractions
-  bool rising = false;                          // each number is above the one before
-  double least = 0, most = 0;                   // of the numbers
+  // If at most kFewCells differ: these cells, and how often each is there. Words before numbers.
+  static constexpr int64_t kFewCells = 12;
+  std::vector<std::pair<std::string, int64_t>> few_cells = {};
+  bool whole = false;          // the numbers have no fractions
+  bool rising = false;         // each number is above the one before
+  double least = 0, most = 0;  // of the numbers
   std::string first_word;
   std::vector<std::string> missing_words = {};
   // Of the numbers: E[(x - mean)^3] / std^3, and that of their logarithms if all are above 0.

@@ -99,4 +99,26 @@ TEST_CASE("texts of boxes hide no other text") {
   CHECK(image.pixels == four.pixels);
 }
 
+TEST_CASE("a legend stands in the lower left corner, in order, within half the height") {
+  const io::Rgb red{255, 0, 0}, blue{0, 0, 255};
+  const auto has = [](const io::Image& image, int y, const io::Rgb& colour) {
+    return std::equal(colour.begin(), colour.end(), image.row(y));
+  };
+  io::Image image = Black(200, 200, 3);
+  DrawLegend({{red, "road"}, {blue, "sky"}}, &image);
+  CHECK(has(image, 199, blue));
+  int first = 0;  // row of the upper band
+  while (!has(image, first, red)) ++first;
+  CHECK(first > 160);
+  CHECK(has(image, first + (200 - first) / 2, blue));
+  CHECK(has(image, first + (200 - first) / 2 - 1, red));
+  io::Image many = Black(200, 200, 3);
+  DrawLegend(std::vector<LegendEntry>(50, {red, "same"}), &many);
+  CHECK_FALSE(has(many, 99, red));
+  CHECK(has(many, 120, red));
+  CHECK(has(many, 199, red));
+  io::Image none;
+  CHECK_THROWS_WITH_AS(DrawLegend({{red, "road"}}, &none), doctest::Contains("empty image"), Error);
+}
+
 }  // namespace mxtrain::report

@@ -176,8 +176,8 @@ TEST_CASE("predicted images: planes of 0 to 1 become pixels") {
   const std::vector<float> bad = {kNan, 0, 0, 0};
   CHECK(images->Predict(bad, {})->PredictedPng().empty());
   const io::Image both = Beside(*image, ImageOfPlanes(planes, {1, 1, 2, 2}));
-  CHECK(both.width == 4);
-  CHECK(both.pixels == std::vector<uint8_t>{0, 128, 0, 128, 255, 255, 255, 255});
+  CHECK(both.width == 5);  // a white line between them
+  CHECK(both.pixels == std::vector<uint8_t>{0, 128, 255, 0, 128, 255, 255, 255, 255, 255});
   CHECK(PeakSignalToNoise(0.01) == doctest::Approx(20));
   CHECK(std::isinf(PeakSignalToNoise(0)));
 }
@@ -190,7 +190,8 @@ TEST_CASE("a gray image beside a coloured one becomes RGB; what is missing below
   red.pixels = {255, 0, 0, 254, 0, 0};
   const io::Image both = Beside(gray, red);
   CHECK(both.height == 2);
-  CHECK(both.pixels == std::vector<uint8_t>{7, 7, 7, 255, 0, 0, 0, 0, 0, 254, 0, 0});
+  CHECK(both.pixels == std::vector<uint8_t>{7, 7, 7, 255, 255, 255, 255, 0, 0,  //
+                                            0, 0, 0, 255, 255, 255, 254, 0, 0});
 }
 
 TEST_CASE("sets of classes are for LogisticRegressionOutput alone") {
