@@ -116,7 +116,7 @@ mv both/checkpoints/epoch-0002 both/checkpoints/last
 expect 0 train both --resume -q
 holds "a run resumed where layers begin to learn ends in other bits" "$helper" compare both/checkpoints/last both_cached/checkpoints/last
 holds "layers that learn were said to stay frozen" sh -c '! grep -q "never learn" both/mxtrain.log'
-expect 0 check head.yaml train.freeze.epochs=4 train.epochs=4
+expect 0 train head.yaml --dry-run train.freeze.epochs=4 train.epochs=4
 says "train.freeze.epochs is 4, and the run has 4 epochs: the frozen parameters never learn"
 expect 0 plan head.yaml train.freeze.epochs=2 train.freeze.warmup=0.25
 prints "0 to 1 in the first 25 % after 2 epochs"

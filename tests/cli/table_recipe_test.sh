@@ -35,7 +35,7 @@ holds "a row for each house" test "$(wc -l <stdout)" -eq 401
 
 # --- what is predicted: the column that the user names, one of classes
 expect 0 init houses.csv --target town --output towns.yaml
-prints "what is predicted: town, 4 classes: aden (100), bonn (100), cork (100), dover (100)"
+prints "what is predicted: town, 4 classes: Ahead (100), Boom (100), Cede (100), Dorp (100)"
 expect 0 train towns.yaml --out towns train.epochs=2 -q
 expect 0 eval towns
 prints "expected calibration error"
