@@ -165,8 +165,13 @@ struct ArchivedImage {
   std::string bytes;              // kHeld
 };
 
-// Up to `size` bytes from `offset` on.
+// Up to `size` bytes from `offset` on: as many as the file has.
 std::string BytesAt(int fd, uint64_t offset, size_t size, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0)
+    Throw(ErrorKind::kFileSystem, "cannot read {}: {}", path, ReasonOf(errno));
+  const auto end = static_cast<uint64_t>(info.st_size);
+  size = static_cast<size_t>(std::min<uint64_t>(size, end - std::min(end, offset)));
   std::string bytes(size, '\0');
   size_t done = 0;
   while (done < size) {
@@ -188,6 +193,8 @@ size_t DeflatedBound(uint64_t size) {
 
 // Nothing if these are not the deflated bytes of so many.
 std::optional<std::string> Inflated(std::string_view bytes, uint64_t size) {
+  constexpr uint64_t kMostOfByte = 1032;  // two bits repeat 258 bytes
+  if (size / kMostOfByte > bytes.size()) return std::nullopt;
   std::string out(static_cast<size_t>(size), '\0');
   libdeflate_decompressor* const inflater = libdeflate_alloc_decompressor();
   if (!inflater) Throw(ErrorKind::kMemory, "no memory to read a zip archive");
