@@ -87,6 +87,13 @@ io::ImageSize TrunkInput(const io::ImageSize& images, int shorter_side) {
   return {rounded(images.height), rounded(images.width)};
 }
 
+int64_t EpochsOf(int64_t seen, int64_t train_images, const io::ImageSize& input) {
+  constexpr int64_t kPixels = 128 * 128;
+  const int64_t pixels = int64_t{input.height} * input.width;
+  const int64_t more = std::clamp<int64_t>(kPixels / std::max<int64_t>(pixels, 1), 1, 4);
+  return seen * more / std::max<int64_t>(train_images, 1) / 5 * 5;
+}
+
 std::string RoundingText(const RecipeChoice& choice, const io::ImageSize& input) {
   const int asked = choice.input_size;
   if (asked == 0 || input.height == asked || input.width == asked) return "";

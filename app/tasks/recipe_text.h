@@ -41,6 +41,9 @@ void RequireTrunk(const RecipeChoice& choice, const std::string& what);
 // shorter one as asked for or, with 0, the longer one at most 384.
 inline constexpr int kTrunkMultiple = 32;
 io::ImageSize TrunkInput(const io::ImageSize& images, int shorter_side);
+// The epochs, a multiple of 5, in which a net for `input` sees `seen` images; up to four times as
+// many where it is smaller than 128x128, and they cost less.
+int64_t EpochsOf(int64_t seen, int64_t train_images, const io::ImageSize& input);
 // What a summary says of an edge length that the user asked for and that is rounded to `input`; ""
 // if it is not.
 std::string RoundingText(const RecipeChoice& choice, const io::ImageSize& input);

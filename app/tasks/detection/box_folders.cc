@@ -75,8 +75,7 @@ class BoxFolders final : public Recipe {
     if (!is_detector()) RequireTrunk(choice, "boxes");
     const io::ImageSize input = InputSize();
     height_ = input.height, width_ = input.width;
-    const int64_t epochs = kSeenBoxImages / std::max<int64_t>(train_images_, 1) / 5 * 5;
-    epochs_ = std::clamp<int64_t>(epochs, 12, 120);
+    epochs_ = std::clamp<int64_t>(EpochsOf(kSeenBoxImages, train_images_, input), 12, 120);
     batch_ = train_images_ >= 80 ? 8 : std::min<int64_t>(4, train_images_);
   }
 

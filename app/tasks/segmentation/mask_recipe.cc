@@ -58,8 +58,7 @@ class MaskRecipe final : public Recipe {
     RequireTrunk(choice, "masks");
     const io::ImageSize input = TrunkInput(data_.size, choice.input_size);
     height_ = input.height, width_ = input.width;
-    const int64_t epochs = kSeenImages / std::max<int64_t>(data_.train_images, 1) / 5 * 5;
-    epochs_ = std::clamp<int64_t>(epochs, 10, 100);
+    epochs_ = std::clamp<int64_t>(EpochsOf(kSeenImages, data_.train_images, input), 10, 100);
     batch_ = std::clamp<int64_t>(data_.train_images, 1, data_.train_images >= 80 ? 8 : 4);
   }
 
