@@ -12,11 +12,11 @@ cd "$(dirname "$0")/.."
 jobs=$(nproc)
 
 # Of the requests of an operator's case one in 16 and of its types one in eight, 60 of 1000 programs of the engine, 8 of the executor's random
-# nets, every fifth configuration. The release build runs every one of them without a sanitizer, and scripts/nightly.sh with it. Kernels on
+# nets, every fifth configuration, and no case of the suite "long". The release build runs every one of them without a sanitizer, and scripts/nightly.sh with it. Kernels on
 # teams are the same loops as the CPU's: under a sanitizer they run in `nightly.sh teams`.
 export MXTRAIN_CASE_FLOAT64="${MXTRAIN_CASE_FLOAT64:-0}" MXTRAIN_CASE_TRIALS="${MXTRAIN_CASE_TRIALS:-16}"
 export MXTRAIN_CASE_TYPES="${MXTRAIN_CASE_TYPES:-8}" MXTRAIN_CONFIGS="${MXTRAIN_CONFIGS:-5}"
-export MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}"
+export MXTRAIN_ENGINE_PROGRAMS="${MXTRAIN_ENGINE_PROGRAMS:-60}" MXTRAIN_SKIP_LONG="${MXTRAIN_SKIP_LONG:-1}"
 # A test requests more memory than exists; under both sanitizers that must return a null pointer.
 export ASAN_OPTIONS=allocator_may_return_null=1 TSAN_OPTIONS=allocator_may_return_null=1:ignore_noninstrumented_modules=1
 export OMP_WAIT_POLICY=passive
@@ -55,9 +55,8 @@ run_part() {
       tests asan -L 'unit|integration' -E "$(pattern "${below[@]}" "${above[@]}" operators_teams)" ;;
     threads)
       # One thread per OpenMP team, since the runtime is not instrumented and its barriers look like races. Without oneDNN, and with slow
-      # memory accesses, three random nets take as long as ten in other builds. Cases that take minutes here run in the other builds, and
-      # here at night.
-      export MXTRAIN_SKIP_LONG="${MXTRAIN_SKIP_LONG:-1}" MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-3}" OMP_THREAD_LIMIT=1
+      # memory accesses, three random nets take as long as ten in other builds.
+      export MXTRAIN_RANDOM_NETS="${MXTRAIN_RANDOM_NETS:-3}" OMP_THREAD_LIMIT=1
       build tsan "${threaded[@]/#/test_}"
       tests tsan -R "$(pattern "${threaded[@]}")" ;;
     *) echo "sanitize.sh: unknown part '$1'; it takes: below above rest threads" >&2; exit 2 ;;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "mxtrain/base/error.h"
@@ -44,6 +45,7 @@ std::unique_ptr<Source> Uneven(const TempDir& folder, const Kwargs& more) {
   const std::string bytes = EncodePng(image);
   const int counts[] = {60, 30, 11};
   for (int c = 0; c < 3; ++c) {
+    if (std::filesystem::exists(folder.path(std::string(1, "abc"[c])))) continue;
     for (int i = 0; i < counts[c]; ++i) folder.Write(format("{}/{:02}.png", "abc"[c], i), bytes);
   }
   Kwargs kwargs{{"path", folder.path()}};

@@ -300,7 +300,7 @@ TEST_CASE("a rank that ends by an error does not wait for the others, which noti
         spec.symbol = NoisyNet();
         spec.sync_batch_norm = sync_batch_norm;
         spec.group = std::make_shared<ProcessGroup>(
-            ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 10.0});
+            ranks.Opener(r), ProcessGroup::Options{.timeout_seconds = r == 0 ? 600.0 : 4.0});
         try {
           Process process(data, spec);
           Failing failing;
@@ -408,7 +408,7 @@ TEST_CASE("a gradient that cannot be computed ends its rank at once, by its erro
   spec.symbol = NoisyNet();
   for (const bool sync_batch_norm : {false, true}) {
     spec.sync_batch_norm = sync_batch_norm;
-    const auto endings = TrainWithFailingLoss(data, spec, 0, {.diverges = false}, 10);
+    const auto endings = TrainWithFailingLoss(data, spec, 0, {.diverges = false}, 4);
     CHECK(endings[0].error.find("the third gradient failed") != std::string::npos);
     CHECK(endings[1].error.find("train.kvstore.timeout") != std::string::npos);
   }

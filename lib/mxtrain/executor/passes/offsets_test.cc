@@ -174,7 +174,8 @@ std::vector<Buffer> TightBuffers(std::mt19937& random) {
   return buffers;
 }
 
-TEST_CASE("ten thousand small sets are placed optimally, and the optimality is reported") {
+TEST_CASE("ten thousand small sets are placed optimally, and the optimality is reported" *
+          doctest::test_suite("long")) {
   std::mt19937 random(2);
   int met = 0, proven = 0;
   for (int round = 0; round < 10000; ++round) {

@@ -36,7 +36,8 @@ TEST_CASE("of two branches the one that needs more memory runs first, however th
 }
 
 // Of as many nodes as once were too many; with a recursion anywhere the stack overflows.
-TEST_CASE("a long chain binds, runs forward and backward, and is destroyed") {
+TEST_CASE("a long chain binds, runs forward and backward, and is destroyed" *
+          doctest::test_suite("long")) {
   RuntimeOptions options;
   options.threads = 1;
   Runtime runtime(options, BuiltinOperators());

@@ -305,7 +305,8 @@ TEST_CASE(
 }
 
 // Rows of one operator call, each with its own parameters.
-TEST_CASE("distributions of many parameters: each row follows its own") {
+TEST_CASE("distributions of many parameters: each row follows its own" *
+          doctest::test_suite("long")) {
   const auto run = [](const std::string& op, const std::vector<Values>& parameters,
                       const std::vector<Law>& expected) {
     OperatorCase c;

@@ -209,6 +209,9 @@ TEST_CASE("RNN: sizes") {
     RunCase(RnnCase({mode, 3, 13, 70, 64}));
   }
   RunCase(RnnCase({"lstm", 2, 27, 5, 37, 1, 2, 21, true, true}));
+}
+
+TEST_CASE("RNN: wide and large" * doctest::test_suite("long")) {
   // Rows of a power of two; weights too large for one core's cache; long sums of products.
   OperatorCase wide = RnnCase({"lstm", 2, 3, 9, 300, 1, 1, 256}, 0.1);
   wide.types = {DType::kFloat32};
