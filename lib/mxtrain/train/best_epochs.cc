@@ -55,7 +55,9 @@ std::optional<double> TieBreakingLoss(const NamedValues& values) {
   return std::isfinite(rounded) ? std::optional<double>(rounded) : std::nullopt;
 }
 
-bool IsNotFinite(const std::optional<double>& value) { return value && !std::isfinite(*value); }
+bool IsNotFinite(const std::optional<double>& value) {
+  return value && !std::isfinite(*value);
+}
 
 std::optional<double> FindValue(const NamedValues& values, const std::string& name) {
   for (const auto& [key, value] : values) {
