@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mxtrain/operator/box_offsets.h"
+#include "mxtrain/operator/class_scores.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -60,20 +61,20 @@ MXTRAIN_API AnchorShape UnifyAnchors(const std::string& who, AnchorShape known,
 // What a net says of the anchors of a batch; for kernels. Row i is anchor i % count of image
 // i / count.
 template <typename T>
-struct AnchorPredictions {
+struct AnchorPredictions : ClassScores<T> {  // columns: classes, and the background
   using C = ComputeOf<T>;
-  int64_t images, count, columns;  // columns: classes, and the background
-  const T *scores, *offsets, *anchors;
+  int64_t images, count;
+  const T *offsets, *anchors;
   BoxNumbers<C> variances;
   C height, width;
   int format;
 
   // `blobs`: the arguments.
   AnchorPredictions(const AnchorFields& fields, std::span<const TBlob> blobs)
-      : images(blobs[kAnchorScores].shape[0]),
+      : ClassScores<T>{blobs[kAnchorScores].shape[2],
+                       static_cast<const T*>(blobs[kAnchorScores].data)},
+        images(blobs[kAnchorScores].shape[0]),
         count(blobs[kAnchorScores].shape[1]),
-        columns(blobs[kAnchorScores].shape[2]),
-        scores(static_cast<const T*>(blobs[kAnchorScores].data)),
         offsets(static_cast<const T*>(blobs[kAnchorOffsets].data)),
         anchors(static_cast<const T*>(blobs[kAnchorBoxes].data)),
         variances(VariancesOf<C>(fields.variances)),
@@ -82,20 +83,6 @@ struct AnchorPredictions {
         format(fields.format) {}
 
   MXTRAIN_HD int64_t rows() const { return images * count; }
-  MXTRAIN_HD C Score(int64_t row, int64_t column) const {
-    return static_cast<C>(scores[row * columns + column]);
-  }
-  // The logarithm of the sum of the exponentials of its scores.
-  MXTRAIN_HD C LogSum(int64_t row) const {
-    C largest = Score(row, 0);
-    for (int64_t k = 1; k < columns; ++k) {
-      const C score = Score(row, k);
-      largest = score > largest ? score : largest;
-    }
-    C sum = C(0);
-    for (int64_t k = 0; k < columns; ++k) sum += vector_math::Exp(Score(row, k) - largest);
-    return largest + vector_math::Log(sum);
-  }
   MXTRAIN_HD C Offset(int64_t row, int k) const { return static_cast<C>(offsets[row * 4 + k]); }
   // In pixels.
   MXTRAIN_HD CenteredBox<C> Anchor(int64_t row) const {

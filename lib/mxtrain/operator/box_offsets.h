@@ -19,13 +19,18 @@ template <typename C>
 struct CenteredBox {
   C x, y, width, height;
 };
+template <typename C>
+MXTRAIN_HD CenteredBox<C> CenteredOf(const Corners<C>& box) {
+  return {(box.left + box.right) / C(2), (box.top + box.bottom) / C(2), box.right - box.left,
+          box.bottom - box.top};
+}
 template <typename T>
 MXTRAIN_HD CenteredBox<ComputeOf<T>> ReadCentered(const T* box, int format) {
   using C = ComputeOf<T>;
   const C a = static_cast<C>(box[0]), b = static_cast<C>(box[1]), c = static_cast<C>(box[2]),
           d = static_cast<C>(box[3]);
   if (format == kBoxCenter) return {a, b, c, d};
-  return {(a + c) / C(2), (b + d) / C(2), c - a, d - b};
+  return CenteredOf(Corners<C>{a, b, c, d});
 }
 
 // One number for each of the four offsets, or the four offsets themselves.

@@ -4,9 +4,12 @@
 // top, right, bottom in pixels of the image as the net reads it, and 0, or 1 for an object that
 // nothing is to be learnt of; rows with a negative class are no objects.
 #include <cstdint>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "mxtrain/operator/boxes.h"
+#include "mxtrain/operator/property.h"
 
 namespace mxtrain {
 
@@ -16,8 +19,13 @@ inline constexpr int64_t kObjectColumns = 6;
 // learnt there.
 inline constexpr int32_t kBackground = -1, kNothingLearnt = -2;
 
-// For kernels over elements of type T. Labels are float32, or float64 beside float64: a narrow type
-// does not hold the pixels of a large image.
+// As InferType of a loss with these arguments, of which the last one is such a label, or is made of
+// one: float32, or float64 beside float64, since a narrow type does not hold the pixels of a large
+// image.
+MXTRAIN_API bool InferLabelledTypes(const std::vector<std::string>& names, const std::string& who,
+                                    std::vector<DType>* in, std::vector<DType>* out);
+
+// For kernels over elements of type T.
 template <typename T>
 struct LabelledObjects {
   using L = std::conditional_t<std::is_same_v<T, double>, double, float>;

@@ -27,17 +27,6 @@ bool InferPointLossShapes(const TShape& strides, int form, int64_t bins, const s
   return label.known() && grid.points != TShape::kUnknown && grid.classes != TShape::kUnknown;
 }
 
-bool InferPointLossTypes(const std::vector<std::string>& names, const std::string& who,
-                         std::vector<DType>* in, std::vector<DType>* out) {
-  DType data = (*out)[0];
-  for (size_t i = 0; i + 1 < in->size() && data == DType::kUnknown; ++i) data = (*in)[i];
-  if (data == DType::kUnknown) return false;
-  for (size_t i = 0; i + 1 < in->size(); ++i) UnifyType(data, &(*in)[i], who, names[i]);
-  UnifyType(data, &(*out)[0], who, "output");
-  UnifyType(data == DType::kFloat64 ? data : DType::kFloat32, &in->back(), who, "label");
-  return true;
-}
-
 Expected<int64_t, Refusal> CountPoints(const TShape& strides, const PlanRequest& request) {
   int64_t points = 0;
   for (int l = 0; l < strides.ndim(); ++l) {

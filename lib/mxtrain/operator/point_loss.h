@@ -11,13 +11,10 @@ namespace mxtrain {
 
 // The names of those arguments.
 MXTRAIN_API std::vector<std::string> PointLossArguments(const TShape& strides, int form);
-// As InferShape and InferType of a property. Labels of narrow maps are float32: a narrow type does
-// not hold the pixels of a large image.
+// As InferShape of a property.
 MXTRAIN_API bool InferPointLossShapes(const TShape& strides, int form, int64_t bins,
                                       const std::string& who, std::vector<TShape>* in,
                                       std::vector<TShape>* out);
-MXTRAIN_API bool InferPointLossTypes(const std::vector<std::string>& names, const std::string& who,
-                                     std::vector<DType>* in, std::vector<DType>* out);
 
 // The property of such a loss, whose parameters have `strides`.
 template <typename P>
@@ -37,7 +34,7 @@ class PointLossProperty : public PropertyWithParam<P> {
   }
   bool InferType(std::vector<DType>* in, std::vector<DType>* out,
                  std::vector<DType>*) const override {
-    return InferPointLossTypes(ListArguments(), this->TypeString(), in, out);
+    return InferLabelledTypes(ListArguments(), this->TypeString(), in, out);
   }
   std::vector<int> DeclareBackwardDependency(const std::vector<int>&,
                                              const std::vector<int>& in_data,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "mxtrain/operator/box_offsets.h"
+#include "mxtrain/operator/class_scores.h"
 #include "mxtrain/operator/property.h"
 
 namespace mxtrain {
@@ -22,35 +23,20 @@ MXTRAIN_API RegionShape UnifyRegions(const std::string& who, RegionShape known, 
 
 // For kernels. Row i is region i % R of image i / R.
 template <typename T>
-struct RegionScores {
+struct RegionScores : ClassScores<T> {
   using C = ComputeOf<T>;
-  int64_t images, regions, columns;
-  const T *scores, *offsets;
+  int64_t images, regions;
+  const T* offsets;
 
   RegionScores(const TBlob& of_scores, const TBlob& of_offsets)
-      : images(of_scores.shape[0]),
+      : ClassScores<T>{of_scores.shape[2], static_cast<const T*>(of_scores.data)},
+        images(of_scores.shape[0]),
         regions(of_scores.shape[1]),
-        columns(of_scores.shape[2]),
-        scores(static_cast<const T*>(of_scores.data)),
         offsets(static_cast<const T*>(of_offsets.data)) {}
 
   MXTRAIN_HD int64_t rows() const { return images * regions; }
-  MXTRAIN_HD C Score(int64_t row, int64_t column) const {
-    return static_cast<C>(scores[row * columns + column]);
-  }
-  // The logarithm of the sum of the exponentials of its scores.
-  MXTRAIN_HD C LogSum(int64_t row) const {
-    C largest = Score(row, 0);
-    for (int64_t k = 1; k < columns; ++k) {
-      const C score = Score(row, k);
-      largest = score > largest ? score : largest;
-    }
-    C sum = C(0);
-    for (int64_t k = 0; k < columns; ++k) sum += vector_math::Exp(Score(row, k) - largest);
-    return largest + vector_math::Log(sum);
-  }
   MXTRAIN_HD int64_t OffsetIndex(int64_t row, int64_t column, int k) const {
-    return (row * columns + column) * 4 + k;
+    return (row * this->columns + column) * 4 + k;
   }
   MXTRAIN_HD C Offset(int64_t row, int64_t column, int k) const {
     return static_cast<C>(offsets[OffsetIndex(row, column, k)]);

@@ -48,15 +48,7 @@ bool AnchorBoxLossProperty::InferShape(std::vector<TShape>* in, std::vector<TSha
 
 bool AnchorBoxLossProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                       std::vector<DType>*) const {
-  DType data = (*out)[0];
-  for (size_t i = 0; i < kLabel && data == DType::kUnknown; ++i) data = (*in)[i];
-  if (data == DType::kUnknown) return false;
-  const std::vector<std::string> names = ListArguments();
-  for (size_t i = 0; i < kLabel; ++i) UnifyType(data, &(*in)[i], TypeString(), names[i]);
-  UnifyType(data, &(*out)[0], TypeString(), "output");
-  UnifyType(data == DType::kFloat64 ? data : DType::kFloat32, &(*in)[kLabel], TypeString(),
-            names[kLabel]);
-  return true;
+  return InferLabelledTypes(ListArguments(), TypeString(), in, out);
 }
 
 }  // namespace mxtrain

@@ -9,10 +9,11 @@
 #include <memory>
 
 #include "mxtrain/operator/gather_order.h"
-#include "mxtrain/operator/labelled_objects.h"
+#include "mxtrain/operator/matched_object.h"
 #include "mxtrain/operator/operator.h"
 #include "mxtrain/operator/order_key.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/sum_images.h"
 #include "mxtrain/operators/anchor_box_loss/anchor_box_loss.h"
 
 namespace mxtrain::anchor_box_loss {
@@ -154,7 +155,7 @@ struct FindShare {
   MXTRAIN_HD void operator()(int64_t) const {
     int64_t sum = 0;
     for (int64_t i = 0; i < images; ++i) sum += positives[i];
-    *share = static_cast<C>(images) / static_cast<C>(sum > 1 ? sum : 1);
+    *share = ShareOfImage<C>(images, sum);
   }
 };
 
@@ -208,11 +209,7 @@ struct AnchorTerms {
     const int32_t m = scene.targets.role[row];
     typename Scene<T>::Object object;
     if (m < 0 || !scene.objects.Get(row / scene.says.count, m, &object)) return wanted;
-    const Corners<C>& box = object.box;
-    const BoxNumbers<C> target =
-        OffsetsOf({(box.left + box.right) / C(2), (box.top + box.bottom) / C(2),
-                   box.right - box.left, box.bottom - box.top},
-                  scene.says.Anchor(row));
+    const BoxNumbers<C> target = OffsetsOf(CenteredOf(object.box), scene.says.Anchor(row));
     wanted.column = object.label + 1;
     wanted.has_box = true;
     for (int k = 0; k < 4; ++k)
@@ -223,28 +220,8 @@ struct AnchorTerms {
     if (scene.targets.role[row] == kNothingLearnt) return C(0);
     const Wanted wanted = WantedOf(row);
     C boxes = C(0);
-    for (int k = 0; wanted.has_box && k < 4; ++k) {
-      const C x = wanted.excess[k] < C(0) ? -wanted.excess[k] : wanted.excess[k];
-      boxes += x < C(1) ? x * x / C(2) : x - C(0.5);
-    }
+    for (int k = 0; wanted.has_box && k < 4; ++k) boxes += SmoothL1Of(wanted.excess[k], C(1));
     return scene.targets.log_sum[row] - scene.says.Score(row, wanted.column) + box_weight * boxes;
-  }
-};
-
-template <typename T>
-struct SumImage {
-  using C = ComputeOf<T>;
-  AnchorTerms<T> terms;
-  OpReqType req;
-  T* out;
-  template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, int64_t image) const {
-    double sum = 0;
-    const int64_t count = terms.scene.says.count;
-    for (int64_t a = team.rank(); a < count; a += team.size())
-      sum += static_cast<double>(terms.LossOf(image * count + a));
-    sum = team.Fold(sum, AddBoth{});
-    if (team.rank() == 0) Assign(req, out, image, static_cast<C>(sum) * *terms.scene.targets.share);
   }
 };
 
@@ -270,7 +247,7 @@ struct DifferentiateAnchor {
       Assign(req[kAnchorScores], scores, row * says.columns + k, factor * slope);
     }
     for (int k = 0; req[kAnchorOffsets] != OpReqType::kNullOp && k < 4; ++k) {
-      const C x = wanted.excess[k], slope = x > C(1) ? C(1) : x < C(-1) ? C(-1) : x;
+      const C slope = SmoothL1Slope(wanted.excess[k], C(1));
       Assign(req[kAnchorOffsets], offsets, row * 4 + k, factor * terms.box_weight * slope);
     }
   }
@@ -316,7 +293,8 @@ class AnchorBoxLoss final : public Operator {
       DropEasyOnes(device, scene, positives, scratch + at.order);
       if (args.req[0] == OpReqType::kNullOp) return;
       ForRows(device, scene.says.images, scene.says.count,
-              SumImage<T>{TermsOf(scene), args.req[0], out.template dptr<T>()});
+              SumImages<T, AnchorTerms<T>>{TermsOf(scene), scene.says.count, scene.targets.share,
+                                           args.req[0], out.template dptr<T>()});
     });
   }
 

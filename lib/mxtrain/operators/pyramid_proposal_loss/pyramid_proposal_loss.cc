@@ -2,7 +2,6 @@
 #include "mxtrain/operators/pyramid_proposal_loss/pyramid_proposal_loss.h"
 
 #include "mxtrain/operator/matched_object.h"
-#include "mxtrain/operator/point_loss.h"
 #include "mxtrain/operator/registry.h"
 
 namespace mxtrain {
@@ -67,7 +66,7 @@ bool PyramidProposalLossProperty::InferShape(std::vector<TShape>* in, std::vecto
 
 bool PyramidProposalLossProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                             std::vector<DType>*) const {
-  return InferPointLossTypes(ListArguments(), TypeString(), in, out);
+  return InferLabelledTypes(ListArguments(), TypeString(), in, out);
 }
 
 }  // namespace mxtrain

@@ -9,6 +9,7 @@
 #include "mxtrain/operator/matched_object.h"
 #include "mxtrain/operator/operator.h"
 #include "mxtrain/operator/plans.h"
+#include "mxtrain/operator/sum_images.h"
 #include "mxtrain/operators/pyramid_proposal_loss/pyramid_proposal_loss.h"
 
 namespace mxtrain::pyramid_proposal_loss {
@@ -110,7 +111,7 @@ struct FindShare {
     int64_t sum = 0;
     for (int64_t i = 0; i < images; ++i)
       sum += counts[i].chosen_objects + counts[i].chosen_background;
-    *share = static_cast<C>(images) / static_cast<C>(sum > 1 ? sum : 1);
+    *share = ShareOfImage<C>(images, sum);
   }
 };
 
@@ -127,11 +128,7 @@ struct AnchorTerms {
     typename LabelledObjects<T>::Object object;
     BoxNumbers<C> excess{};
     if (!scene.objects.Get(at.image, m, &object)) return excess;
-    const Corners<C>& box = object.box;
-    const BoxNumbers<C> target =
-        OffsetsOf({(box.left + box.right) / C(2), (box.top + box.bottom) / C(2),
-                   box.right - box.left, box.bottom - box.top},
-                  scene.maps.Anchor(at));
+    const BoxNumbers<C> target = OffsetsOf(CenteredOf(object.box), scene.maps.Anchor(at));
     for (int k = 0; k < 4; ++k) excess.at[k] = scene.maps.Offset(at, k) - target[k];
     return excess;
   }
@@ -146,23 +143,6 @@ struct AnchorTerms {
     const BoxNumbers<C> excess = Excess(at, m);
     for (int k = 0; k < 4; ++k) loss += box_weight * SmoothL1Of(excess[k], kBeta);
     return loss;
-  }
-};
-
-template <typename T>
-struct SumImage {
-  using C = ComputeOf<T>;
-  AnchorTerms<T> terms;
-  OpReqType req;
-  T* out;
-  template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, int64_t image) const {
-    double sum = 0;
-    const int64_t count = terms.scene.maps.anchors;
-    for (int64_t a = team.rank(); a < count; a += team.size())
-      sum += static_cast<double>(terms.LossOf(image * count + a));
-    sum = team.Fold(sum, AddBoth{});
-    if (team.rank() == 0) Assign(req, out, image, static_cast<C>(sum) * *terms.scene.targets.share);
   }
 };
 
@@ -240,7 +220,8 @@ class PyramidProposalLoss final : public Operator {
       Launch(device, 1, FindShare<C>{maps.images, sample.counts(), scene.targets.share});
       if (args.req[0] == OpReqType::kNullOp) return;
       ForRows(device, maps.images, maps.anchors,
-              SumImage<T>{TermsOf(scene), args.req[0], out.template dptr<T>()});
+              SumImages<T, AnchorTerms<T>>{TermsOf(scene), maps.anchors, scene.targets.share,
+                                           args.req[0], out.template dptr<T>()});
     });
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mxtrain/operators/region_loss/region_loss.h"
 
-#include "mxtrain/operator/point_loss.h"
+#include "mxtrain/operator/labelled_objects.h"
 #include "mxtrain/operator/region_scores.h"
 #include "mxtrain/operator/registry.h"
 
@@ -35,7 +35,7 @@ bool RegionLossProperty::InferShape(std::vector<TShape>* in, std::vector<TShape>
 
 bool RegionLossProperty::InferType(std::vector<DType>* in, std::vector<DType>* out,
                                    std::vector<DType>*) const {
-  return InferPointLossTypes(ListArguments(), TypeString(), in, out);
+  return InferLabelledTypes(ListArguments(), TypeString(), in, out);
 }
 
 }  // namespace mxtrain

@@ -54,25 +54,7 @@ struct FindShare {
     for (int64_t row = team.rank(); row < terms.says.rows(); row += team.size())
       count += terms.ColumnOf(row) >= 0 ? 1 : 0;
     count = team.Fold(count, AddBoth{});
-    if (team.rank() == 0)
-      *share = static_cast<C>(terms.says.images) / static_cast<C>(count > 1 ? count : 1);
-  }
-};
-
-template <typename T>
-struct SumImage {
-  using C = ComputeOf<T>;
-  Terms<T> terms;
-  OpReqType req;
-  T* out;
-  template <typename Team>
-  MXTRAIN_HD void operator()(const Team& team, int64_t image) const {
-    double sum = 0;
-    const int64_t count = terms.says.regions;
-    for (int64_t r = team.rank(); r < count; r += team.size())
-      sum += static_cast<double>(terms.LossOf(image * count + r));
-    sum = team.Fold(sum, AddBoth{});
-    if (team.rank() == 0) Assign(req, out, image, static_cast<C>(sum) * *terms.share);
+    if (team.rank() == 0) *share = ShareOfImage<C>(terms.says.images, count);
   }
 };
 
@@ -120,7 +102,8 @@ class RegionLoss final : public Operator {
       using T = typename decltype(tag)::type;
       const Terms<T> terms = TermsOf<T>(device, args.in_data, args.ctx.workspace);
       ForRows(device, terms.says.images, terms.says.regions * terms.says.columns,
-              SumImage<T>{terms, args.req[0], out.template dptr<T>()});
+              SumImages<T, Terms<T>>{terms, terms.says.regions, terms.share, args.req[0],
+                                     out.template dptr<T>()});
     });
   }
 

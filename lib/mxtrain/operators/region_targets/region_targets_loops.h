@@ -88,7 +88,7 @@ struct WriteSample {
       typename LabelledObjects<T>::Object object;
       if (role[row] >= 0 && regions.objects.Get(i / samples, role[row], &object)) {
         target[0] = static_cast<C>(object.label + 1);
-        const BoxNumbers<C> offsets = OffsetsOf(Centered(object.box), Centered(box));
+        const BoxNumbers<C> offsets = OffsetsOf(CenteredOf(object.box), CenteredOf(box));
         for (int k = 0; k < 4; ++k) target[k + 1] = offsets[k] / variances[k];
       }
     }
@@ -96,10 +96,6 @@ struct WriteSample {
       Put(RegionTargetsProperty::kRegions, i * kColumns + k, region[k]);
       Put(RegionTargetsProperty::kTargets, i * kColumns + k, target[k]);
     }
-  }
-  MXTRAIN_HD static CenteredBox<C> Centered(const Corners<C>& box) {
-    return {(box.left + box.right) / C(2), (box.top + box.bottom) / C(2), box.right - box.left,
-            box.bottom - box.top};
   }
   MXTRAIN_HD void Put(int output, int64_t at, C value) const {
     if (req[output] != OpReqType::kNullOp) Assign(req[output], out[output], at, value);
