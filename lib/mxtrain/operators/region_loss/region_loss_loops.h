@@ -6,7 +6,7 @@
 #include "mxtrain/operator/operator.h"
 #include "mxtrain/operator/plans.h"
 #include "mxtrain/operator/region_scores.h"
-#include "mxtrain/operator/rows.h"
+#include "mxtrain/operator/sum_images.h"
 #include "mxtrain/operators/region_loss/region_loss.h"
 
 namespace mxtrain::region_loss {
