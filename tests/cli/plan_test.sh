@@ -81,7 +81,7 @@ data:
   batch_size: 8
   train: {source: image_folder, path: shapes/train, shuffle: true, transforms: [{resize: 16}, {center_crop: 16}, flip]}
   val: {source: image_folder, path: shapes/val, transforms: [{resize: 16}, {center_crop: 16}]}
-train: {epochs: 2, optimizer: {name: sgd, lr: 0.05}, metrics: [accuracy]}
+train: {epochs: 2, optimizer: {name: sgd, lr: 0.001}, metrics: [accuracy]}
 END
 expect 0 plan deep.yaml --json
 less=$(($(bytes_of full_bytes) / 10 * 6))
