@@ -86,11 +86,11 @@ class Trainer::Impl::Loop {
   Impl& t_;
   TrainListener& listener_;
   std::atomic<int>* const stop_;
-  bool diverged_ = false;        // this rank of several, as far as the training thread knows
-  Wishes agreed_;                // by several ranks, so far
-  std::set<int> named_slow_;     // ranks
-  bool undefined_said_ = false;  // that no epoch can be the best
-  int64_t step_saved_for_ = -1;  // the last with a meeting
+  bool diverged_ = false;     // this rank of several, as far as the training thread knows
+  Wishes agreed_;             // by several ranks, so far
+  std::set<int> named_slow_;  // ranks
+  bool undefined_said_ = false, diverged_said_ = false;  // why an epoch cannot be the best
+  int64_t step_saved_for_ = -1;                          // the last with a meeting
   RunClock clock_;
   TimeLeft time_left_;
   double besides_seconds_ = 0;  // of the epoch, in saves, validation and reports
@@ -506,14 +506,15 @@ void Trainer::Impl::Loop::NameSlowRank(const EpochEvent& e) {
 }
 
 void Trainer::Impl::Loop::WarnOfUndefined(const NamedValues& values, bool of_validation) {
+  if (IsNotFinite(FindValue(values, "loss"))) {
+    if (!std::exchange(diverged_said_, true))
+      listener_.OnWarning(
+          "the loss of the validation data is not finite: such an epoch is never the best");
+    return;
+  }
   const std::string& metric = t_.best.first().metric;
   const std::optional<double> value = FindValue(values, metric);
-  const bool diverged = IsNotFinite(FindValue(values, "loss"));
-  if (undefined_said_ || (!diverged && !(value && std::isnan(*value)))) return;
-  undefined_said_ = true;
-  if (diverged)
-    return listener_.OnWarning(
-        "the loss of the validation data is not finite: such an epoch is never the best");
+  if (!value || !std::isnan(*value) || std::exchange(undefined_said_, true)) return;
   listener_.OnWarning(format(
       "{} is undefined for the {} data, as the auc of a single class or a mean over no example is: "
       "such an epoch is never the best",

@@ -43,23 +43,10 @@ struct Scene {
   AnchorPredictions<T> says;
   LabelledObjects<T> objects;
   Targets<C> targets;
-  C threshold;
+  MatchRule<C> rule;
 
   using Object = typename LabelledObjects<T>::Object;
 
-  MXTRAIN_HD bool GetLearnt(int64_t image, int64_t m, Object* object) const {
-    return objects.Get(image, m, object) && object->learnt;
-  }
-  // Whether so much of the box is in an object that nothing is to be learnt of.
-  MXTRAIN_HD bool IsIgnored(int64_t image, const Corners<C>& box) const {
-    Object object;
-    for (int64_t m = 0; m < objects.most; ++m) {
-      if (objects.Get(image, m, &object) && !object.learnt &&
-          IntersectionArea(box, object.box) >= threshold * box.Area())
-        return true;
-    }
-    return false;
-  }
   MXTRAIN_HD C BackgroundLoss(int64_t row) const {
     return targets.log_sum[row] - says.Score(row, 0);
   }
@@ -73,17 +60,8 @@ struct FindObject {
   MXTRAIN_HD void operator()(int64_t row) const {
     const int64_t image = row / scene.says.count;
     const Corners<C> anchor = scene.says.AnchorCorners(row);
-    C most = C(0);
-    int32_t role = kBackground;
-    typename Scene<T>::Object object;
-    for (int64_t m = 0; m < scene.objects.most; ++m) {
-      if (!scene.GetLearnt(image, m, &object)) continue;
-      const C overlap = IntersectionOverUnion(anchor, object.box);
-      if (overlap > most) most = overlap, role = static_cast<int32_t>(m);
-    }
-    if (most < scene.threshold)
-      role = scene.IsIgnored(image, anchor) ? kNothingLearnt : kBackground;
-    scene.targets.role[row] = role;
+    scene.targets.role[row] = RoleOf(scene.objects, image, anchor,
+                                     BestObjectOf(scene.objects, image, anchor), scene.rule);
     scene.targets.log_sum[row] = scene.says.LogSum(row);
   }
 };
@@ -110,7 +88,8 @@ struct FindAnchor {
   template <typename Team>
   MXTRAIN_HD void operator()(const Team& team, int64_t i) const {
     typename Scene<T>::Object object;
-    const bool learnt = scene.GetLearnt(i / scene.objects.most, i % scene.objects.most, &object);
+    const bool learnt =
+        scene.objects.Get(i / scene.objects.most, i % scene.objects.most, &object) && object.learnt;
     BestAnchor<C> best{C(0), -1};
     for (int64_t a = team.rank(); learnt && a < scene.says.count; a += team.size()) {
       const C overlap = IntersectionOverUnion(scene.says.AnchorCorners(a), object.box);
@@ -235,7 +214,7 @@ struct DifferentiateAnchor {
   T *scores, *offsets;
 
   MXTRAIN_HD void operator()(int64_t row) const {
-    const auto& [says, objects, targets, threshold] = terms.scene;
+    const auto& [says, objects, targets, rule] = terms.scene;
     const bool learnt = targets.role[row] != kNothingLearnt;
     typename AnchorTerms<T>::Wanted wanted;
     if (learnt) wanted = terms.WantedOf(row);
@@ -318,8 +297,11 @@ class AnchorBoxLoss final : public Operator {
   Scene<T> SceneOf(std::span<const TBlob> in, void* targets) const {
     using C = ComputeOf<T>;
     const AnchorPredictions<T> says(param_, in);
-    return {says, LabelledObjects<T>(in[AnchorBoxLossProperty::kLabel], says.columns - 1),
-            Targets<C>(targets, says.rows()), static_cast<C>(param_.overlap_threshold)};
+    const auto threshold = static_cast<C>(param_.overlap_threshold);
+    return {says,
+            LabelledObjects<T>(in[AnchorBoxLossProperty::kLabel], says.columns - 1),
+            Targets<C>(targets, says.rows()),
+            {threshold, threshold}};
   }
   template <typename T>
   AnchorTerms<T> TermsOf(const Scene<T>& scene) const {
