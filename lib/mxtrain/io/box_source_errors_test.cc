@@ -52,6 +52,8 @@ TEST_CASE("voc refuses damaged annotations") {
     return "<annotation>\n<object>" + text + "</object></annotation>";
   };
   CheckHas(why("<annotation>\n<object>"), "FILE:2: not XML: ");
+  // UTF-16, converted by pugixml to more bytes: lines were counted beyond the file's end.
+  CheckHas(why(std::string("<\0", 2) + std::string(400, '\xff')), "FILE: not XML: ");
   CHECK(why("<html/>") == "FILE: expected <annotation>, as in Pascal VOC, got <html>");
   CHECK(why(object(box)) == "FILE: object 1 has no <name>");
   CHECK(why(object("<name>cat</name>")) == "FILE: object 1 has no <bndbox>");

@@ -182,7 +182,7 @@ TEST_CASE("between two texts stands the end of a text") {
   CHECK(ends[2] == ids.size());
 }
 
-TEST_CASE("from any place between two parts the rest is the same") {
+TEST_CASE("from any place between two parts the rest is the same" * doctest::test_suite("long")) {
   const TempDir dir;
   std::string lines, table = "text\n";
   for (int i = 0; i < 90'000; ++i) {

@@ -270,8 +270,8 @@ TEST_CASE("parts of every source are disjoint and complete") {
       const std::shared_ptr<const Source> source = MakeSource(info.name, Join(written, holdout));
       const int64_t size = source->size();
       CHECK((holdout.empty() ? size == kExamples : size > 5 && size < kExamples));
-      for (const auto& [parts, rows] : std::vector<std::pair<int64_t, int64_t>>{
-               {1, 3}, {2, 2}, {3, 1}, {3, 2}, {4, 1}, {5, 1}, {6, 1}, {7, 1}, {7, 3}}) {
+      for (const auto& [parts, rows] :
+           std::vector<std::pair<int64_t, int64_t>>{{1, 3}, {2, 2}, {3, 1}, {5, 1}, {7, 3}}) {
         for (const char* shuffle : {"False", "True"}) {
           INFO(info.name << ", " << size << " examples, " << parts << " parts, batches of " << rows
                          << ", shuffle " << shuffle);

@@ -37,8 +37,11 @@ std::vector<NamedBox> ReadAnnotation(const std::string& file) {
   pugi::xml_document document;
   const pugi::xml_parse_result result = document.load_buffer(bytes.data(), bytes.size());
   if (!result) {
-    const auto line = 1 + std::count(bytes.begin(), bytes.begin() + result.offset, '\n');
-    Throw(ErrorKind::kData, "{}:{}: not XML: {}", file, line, result.description());
+    // Of a file in another encoding the place is in a converted copy, which may be longer.
+    std::string place = file;
+    if (result.encoding == pugi::encoding_utf8)
+      place += format(":{}", 1 + std::count(bytes.begin(), bytes.begin() + result.offset, '\n'));
+    Throw(ErrorKind::kData, "{}: not XML: {}", place, result.description());
   }
   const pugi::xml_node annotation = document.child("annotation");
   if (!annotation) {

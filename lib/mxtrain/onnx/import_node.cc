@@ -466,11 +466,11 @@ std::vector<std::string> ImportNode::AddLayer(const std::string& op, const std::
     for (const auto& [argument, shape] : given) CheckTaken(argument, shape, names, in, states, aux);
   }
   const std::vector<std::string> outputs = property->ListOutputs();
+  const int visible = property->NumVisibleOutputs();  // may list all of them
   std::vector<std::string> references;
-  for (int i = 0; i < property->NumVisibleOutputs(); ++i) {
+  for (int i = 0; i < visible; ++i) {
     const auto at = static_cast<size_t>(i);
-    const std::string reference =
-        property->NumVisibleOutputs() == 1 ? layer.name : layer.name + "." + outputs[at];
+    const std::string reference = visible == 1 ? layer.name : layer.name + "." + outputs[at];
     for (const auto& shapes : out) {
       if (!shapes[at].known()) Refuse("the shape of its output {} is unknown", i);
       // Size throws for a result beyond all memory.

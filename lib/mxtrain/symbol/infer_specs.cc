@@ -110,7 +110,8 @@ class Inference {
       if (IsKnown(At(node(id).inputs[i])) || SourceAt(node(id).inputs[i]) != kNobody)
         Append(&text, InputName(id, i), node(id).inputs[i], id);
     }
-    for (int k = 0; k < NumOutputs(node(id)); ++k) {
+    const int outputs = NumOutputs(node(id));  // may list all of them
+    for (int k = 0; k < outputs; ++k) {
       const NodeEntry out{id, k};
       if (SourceAt(out) != kNobody && SourceAt(out) != id) Append(&text, "output", out, id);
     }

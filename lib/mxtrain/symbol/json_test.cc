@@ -297,6 +297,9 @@ TEST_CASE_FIXTURE(SymbolFiles, "the outputs of a node with many are listed once"
   const Strings names = parts.ListOutputs();
   REQUIRE(names.size() == 100'000);
   CHECK(names.back() == "parts_output99999");
+  // And anew for each of them by the message of an error (found by fuzzing).
+  CHECK_THROWS_WITH_AS(parts.InferShape({{"x", TShape{2, 3}}}),
+                       doctest::Contains("cannot be split"), Error);
 }
 
 TEST_CASE_FIXTURE(SymbolFiles, "every truncation of a file is an error, never a crash") {
