@@ -151,6 +151,10 @@ class SliceChannel : public PropertyWithParam<SliceChannelParam> {
   bool InferShape(Shapes* in, Shapes* out, Shapes*) const override {
     if (!(*in)[0].known()) return false;
     TShape part = (*in)[0];
+    if (part[1] % param_.num_outputs != 0) {
+      Throw(ErrorKind::kConfig, "SliceChannel: axis 1 of data of shape {} cannot be split",
+            part.ToString());
+    }
     part[1] /= param_.num_outputs;
     for (TShape& shape : *out) UnifyShape(part, &shape, TypeString(), "output");
     return true;
