@@ -33,6 +33,9 @@ class BoxFiles final : public Source {
   const std::vector<FieldSpec>& data_fields() const override { return data_fields_; }
   const std::vector<FieldSpec>& label_fields() const override { return label_fields_; }
   void Read(int64_t index, Sample* sample) const override {
+    if (const auto why = table_.unreadable.find(static_cast<size_t>(index));
+        why != table_.unreadable.end())
+      Throw(ErrorKind::kData, "{}", why->second);
     sample->data.resize(1);
     sample->labels.resize(1);
     sample->labels[0].values = LabelOf(index, 0, sample);

@@ -394,6 +394,23 @@ TEST_CASE("yolo: an image without a size stays, without its objects") {
                 dir.path("a.png") + ")"});
 }
 
+// A disk that fails once, a file that comes late: learnt as an image without objects.
+TEST_CASE("yolo: an image that cannot be read when its size is wanted is not read later") {
+  const TempDir dir;
+  dir.Write("b.png", EmptyImage(4, 4));
+  for (const char* name : {"a", "b"}) dir.Write(format("{}.txt", name), "0 0.5 0.5 1 1\n");
+  dir.Write("images.list.txt", "./a.png\n./b.png\n");
+  const auto source = MakeSource("yolo", {{"path", dir.path("images.list.txt")}});
+  CHECK(source->warnings() ==
+        Strings{"the size of 1 image is unknown, whose objects are dropped (first: " +
+                dir.path("a.png") + ")"});
+  dir.Write("a.png", EmptyImage(4, 4));
+  Sample sample;
+  CHECK(Says(MessageOf([&] { source->Read(0, &sample); }), "a.png"));
+  source->Read(1, &sample);
+  CHECK(sample.labels[0].values.size() == 6);
+}
+
 TEST_CASE("coco: crowds, areas, polygons, and ids of text") {
   const TempDir dir;
   dir.Write("a.png", EmptyImage(40, 20));

@@ -79,7 +79,7 @@ Kwargs WriteExamples(const std::string& kind, const TempDir& dir) {
   const auto cifar = [&](const std::string& name, size_t labels, int64_t begin, int64_t end) {
     std::string bytes;
     for (int64_t i = begin; i < end; ++i)
-      bytes += std::string(labels, number(i % 10)) + std::string(3072, number(20 * i));
+      bytes.append(labels, number(i % 10)).append(3072, number(20 * i));
     dir.Write(name, bytes);
   };
   const std::map<std::string, std::function<void()>> writers = {

@@ -225,19 +225,18 @@ std::string FindNamesFile(const std::vector<std::string>& folders) {
 }
 
 // The size of an image as it is shown. The headers of JPEG and PNG are at the beginning, with all
-// that says how they are shown; of other formats the whole file is read. Null if it has none.
-std::optional<ImageInfo> SizeOfImage(const std::string& path) {
+// that says how they are shown; of other formats the whole file is read. Null if it has none: it is
+// damaged, as is told when it is read. Throws kFileSystem.
+std::optional<ImageInfo> SizeOfImage(const std::string& path) try {
   constexpr size_t kBegin = size_t{64} << 10;
-  try {
-    if (const auto info = ProbeImage(ReadBeginMaybeGzip(path, kBegin));
-        info && (info->format == ImageFormat::kJpeg || info->format == ImageFormat::kPng))
-      return *info;
-    const auto info = ProbeImage(ReadImageFile(path));
-    return info ? std::optional(*info) : std::nullopt;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData && error.kind() != ErrorKind::kFileSystem) throw;
-    return std::nullopt;
-  }
+  const auto info = ProbeImage(ReadBeginMaybeGzip(path, kBegin));
+  if (info && (info->format == ImageFormat::kJpeg || info->format == ImageFormat::kPng))
+    return *info;
+  const auto whole = ProbeImage(ReadImageFile(path));
+  return whole ? std::optional(*whole) : std::nullopt;
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::kData) throw;
+  return std::nullopt;
 }
 
 struct YoloImage {
@@ -252,7 +251,16 @@ void AddYoloImage(YoloImage image, const NumberedClasses& classes, std::vector<s
   for (const YoloObject& object : image.objects)
     numbers.push_back(
         classes.NumberOf(object.number, [&] { return format("{}:{}", image.file, object.line); }));
-  const auto size = numbers.empty() ? std::nullopt : SizeOfImage(image.path);
+  std::optional<ImageInfo> size;
+  if (!numbers.empty()) {
+    try {
+      size = SizeOfImage(image.path);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kFileSystem) throw;
+      // Readable a moment later, it would be learnt as an image without objects.
+      table->unreadable.emplace(table->paths.size(), error.what());
+    }
+  }
   if (size) {
     for (const YoloObject& object : image.objects) {
       boxes.push_back({.name = {},

@@ -2,6 +2,7 @@
 #pragma once
 // Shared by the sources of image files with objects in them. Private to io.
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct BoxTable {
   std::vector<float> rows;           // of the objects of all images, in their order
   std::vector<size_t> ends;          // of each image: its objects and those before it
   std::vector<std::string> classes;  // their names
+  // Of images whose sizes had to be known but could not be read: why. Reading them throws it.
+  std::map<size_t, std::string> unreadable;
   std::vector<std::string> notes, warnings, losses;  // of the source
 };
 
