@@ -80,8 +80,17 @@ bool IsDeep(const ImageFacts& facts) {
 
 std::optional<std::string> DescribeWeights(const io::Source& source) {
   constexpr double kFar = 2;
+  constexpr double kLargeShare = 0.2, kManyTimes = 10;
   const std::optional<io::WeightSummary> weights = io::SummarizeWeights(source);
   if (!weights) return std::nullopt;
+  const double share = weights->Share();
+  const auto others = static_cast<double>(weights->examples - weights->zeros - 1);
+  if (others > 0 && share > kLargeShare && share * others > kManyTimes * (1 - share)) {
+    return format(
+        "{} has the weight {:.4g}, {:.0f} % of those of all {} examples together: it outweighs "
+        "them; is it a slip?",
+        source.Name(weights->heaviest), weights->most, 100 * share, weights->examples);
+  }
   if (weights->mean > kFar || weights->mean < 1 / kFar) {
     return format(
         "weights of the examples are {:.4g} on average, and so are steps {} than without "

@@ -213,7 +213,11 @@ class Sweep final : public Command {
       }
       for (size_t i = 0; i < trials_.size(); ++i) {
         const Json& code = before.at("trials").at(i).at("exit_code");
-        if (!code.is_null()) trials_[i].exit_code = code.get<int>();
+        if (!code.is_null()) {
+          const std::optional<int64_t> number = IntegerIn(code, 0, 255);
+          if (!number) Throw(ErrorKind::kData, "{} is damaged: exit_code {}", file, code.dump());
+          trials_[i].exit_code = static_cast<int>(*number);
+        }
         ReadSummary(&trials_[i]);
       }
     } catch (const Json::exception& e) {

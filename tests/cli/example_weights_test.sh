@@ -112,6 +112,9 @@ says "zeros.csv: every example has the weight 0: there is nothing to learn"
 awk -F, -v OFS=, 'NR > 1 { $4 = 10 * $4 } { print }' weighted.csv >heavy.csv
 expect 9 check table.yaml --strict data.train.path=heavy.csv
 says "data.train: weights of the examples are 15 on average, and so are steps larger than without them: divide the column by 15"
+sed '5s/,[0-9]*,\([0-9]*\)$/,1000,\1/' weighted.csv >one.csv
+expect 9 check table.yaml --strict data.train.path=one.csv
+says "one.csv:5 has the weight 1000, 94 % of those of all 40 examples together: it outweighs them; is it a slip?"
 expect 3 train table.yaml 'data.train.columns={data: [x, z], weight: [w, z], kind_label: kind, size_label: size}'
 says "the weight of an example is one column of numbers"
 # A loss that has no examples: the sum of a batch.

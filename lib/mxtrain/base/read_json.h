@@ -2,6 +2,9 @@
 #pragma once
 // JSON from outside: files of other programs, folders of runs. Only sources include this header, as
 // base/json.h.
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,5 +28,16 @@ template <typename J = FileJson>
 J ReadJsonOf(const std::string& name, std::string_view text);
 extern template MXTRAIN_API FileJson ReadJsonOf(const std::string& name, std::string_view text);
 extern template MXTRAIN_API Json ReadJsonOf(const std::string& name, std::string_view text);
+
+// The value of an integer from `least` to `most`; nothing of anything else. The library's get<int>
+// wraps what is larger, and takes fractions.
+template <typename J>
+std::optional<int64_t> IntegerIn(const J& value, int64_t least, int64_t most) {
+  if (!value.is_number_integer()) return std::nullopt;
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (value.is_number_unsigned() && value.template get<uint64_t>() > kMost) return std::nullopt;
+  const auto number = value.template get<int64_t>();
+  return number >= least && number <= most ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace mxtrain

@@ -29,6 +29,7 @@ std::optional<WeightSummary> SummarizeWeights(const Source& source) {
   for (int64_t i = 0; i < source.size(); ++i) {
     const double weight = source.LabelOf(i, *field, &scratch)[0];
     summary.least = i == 0 ? weight : std::min(summary.least, weight);
+    if (weight > summary.most) summary.heaviest = i;
     summary.most = std::max(summary.most, weight);
     summary.zeros += weight == 0 ? 1 : 0;
     sum += weight;

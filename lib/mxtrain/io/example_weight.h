@@ -38,6 +38,9 @@ void CheckWeights(std::span<const float> weights, const std::string& what,
 struct MXTRAIN_API WeightSummary {
   int64_t examples = 0, zeros = 0;
   double least = 0, mean = 0, most = 0;
+  int64_t heaviest = 0;  // the first example whose weight is `most`
+  // Its share of the sum of all weights.
+  double Share() const { return most / (mean * static_cast<double>(examples)); }
   std::string ToText() const;  // "from 0 to 3, mean 1.2; 5 of 100 are 0"
 };
 // Nothing if it has none.

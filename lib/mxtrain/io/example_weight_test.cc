@@ -74,6 +74,8 @@ TEST_CASE("csv: a column is the weight of examples, beside one label") {
   const WeightSummary summary = SummarizeWeights(*source).value();
   CHECK(summary.examples == 3);
   CHECK(summary.ToText() == "from 0 to 2, mean 0.8333; 1 of 3 are 0");
+  CHECK(summary.heaviest == 2);
+  CHECK(summary.Share() == doctest::Approx(0.8));
   CHECK_FALSE(SummarizeWeights(*MakeSource(
       "csv", {{"path", dir.path("examples")}, {"data_fields", "x=a"}, {"label_fields", "y=b"}})));
 

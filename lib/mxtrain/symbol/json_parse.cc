@@ -28,9 +28,9 @@ const FileJson& Member(const FileJson& object, const char* key, FileJson::value_
 }
 
 int Integer(const FileJson& value, const std::string& of) {
-  if (!value.is_number_integer() || value < -1 || value > 1'000'000'000)
-    Bad("{}: a small integer was expected, got {}", of, value.type_name());
-  return value.get<int>();
+  const std::optional<int64_t> integer = IntegerIn(value, -1, 1'000'000'000);
+  if (!integer) Bad("{}: a small integer was expected, got {}", of, value.type_name());
+  return static_cast<int>(*integer);
 }
 
 // [node, output] or [node, output, version].

@@ -145,11 +145,9 @@ int64_t CountFromJson(const FileJson& j, const char* key, int64_t most,
   const auto found = j.find(key);
   if (otherwise && found == j.end()) return *otherwise;
   const FileJson& value = j.at(key);
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(most)) {
-    Throw(ErrorKind::kData, "\"{}\" is {}, not a number from 0 to {}", key,
-          value.dump(-1, ' ', false, FileJson::error_handler_t::replace), most);
-  }
-  return value.get<int64_t>();
+  if (const std::optional<int64_t> count = IntegerIn(value, 0, most)) return *count;
+  Throw(ErrorKind::kData, "\"{}\" is {}, not a number from 0 to {}", key,
+        value.dump(-1, ' ', false, FileJson::error_handler_t::replace), most);
 }
 
 // The examples of the current epoch are counted from its steps.

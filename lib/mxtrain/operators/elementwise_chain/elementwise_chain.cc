@@ -23,11 +23,14 @@ void ElementwiseChainProperty::Check() {
       Kwargs params;
       for (const auto& [key, value] : item.at("params").items())
         params.emplace_back(key, value.get<std::string>());
-      Step step{ChainStep::kNone, registry_.Create(item.at("op").get<std::string>(), params),
-                item.at("in").get<std::vector<int>>()};
+      Step step{ChainStep::kNone, registry_.Create(item.at("op").get<std::string>(), params), {}};
       step.kind = ChainStepOf(*step.op);
-      const bool known = std::all_of(step.in.begin(), step.in.end(),
-                                     [values](int value) { return value >= 0 && value < values; });
+      bool known = item.at("in").is_array();
+      for (const Json& in : item.at("in")) {
+        const std::optional<int64_t> value = IntegerIn(in, 0, values - 1);
+        known = known && value;
+        step.in.push_back(static_cast<int>(value.value_or(0)));
+      }
       const bool second = step.kind == ChainStep::kDropout && dropout_ >= 0;
       if (step.kind == ChainStep::kNone || second ||
           step.in.size() != step.op->ListArguments().size() || !known) {

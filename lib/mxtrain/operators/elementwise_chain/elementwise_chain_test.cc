@@ -275,5 +275,17 @@ TEST_CASE("_ElementwiseChain: invalid steps are rejected") {
   CHECK_THROWS_AS(make("{"), Error);
 }
 
+// Found by fuzzing: the conversion of 1e20 to an index is not defined, and 2^32 would be index 0.
+TEST_CASE("_ElementwiseChain: steps that read values which there are not are refused") {
+  for (const char* in : {"[1]", "[-1]", "[4294967296]", "[99999999999999999993]", "[1e20]", "[0.5]",
+                         "[\"0\"]", "0"}) {
+    CAPTURE(in);
+    const std::string steps = format(R"([{{"op": "square", "params": {{}}, "in": {}}}])", in);
+    CHECK_THROWS_WITH_AS(
+        TestRegistry().Create("_ElementwiseChain", {{"num_args", "1"}, {"steps", steps}}),
+        "_ElementwiseChain: square cannot be step 0", Error);
+  }
+}
+
 }  // namespace
 }  // namespace mxtrain::test
