@@ -82,6 +82,15 @@ fs::path SubfolderOf(const fs::path& folder, const std::vector<std::string>& nam
 
 }  // namespace
 
+void WrongFiles::ThrowIfAny() const {
+  constexpr size_t kMostMore = 4;
+  if (errors_.empty()) return;
+  if (errors_.size() == 1) throw Error(ErrorKind::kData, errors_[0]);
+  const std::vector<std::string> more(errors_.begin() + 1, errors_.end());
+  Throw(ErrorKind::kData, "{}; {} more {} wrong: {}", errors_[0], more.size(),
+        more.size() == 1 ? "file is" : "files are", FirstOf(more, kMostMore, "; "));
+}
+
 std::unique_ptr<Source> NewBoxFiles(BoxTable table) {
   return std::make_unique<BoxFiles>(std::move(table));
 }

@@ -102,6 +102,27 @@ TEST_CASE("yolo refuses lines of another form") {
         "FILE:2: the class 2 has no name; the names are cat, dog, counted from 0");
 }
 
+TEST_CASE("what is wrong with several files is told at once") {
+  for (const bool xml : {false, true}) {
+    CAPTURE(xml);
+    const TempDir dir;
+    for (int i = 0; i < 8; ++i) {
+      dir.Write(format("{}.png", i), "");
+      const bool good = i == 0 || i == 2;
+      if (xml) {
+        dir.Write(format("{}.xml", i), good ? "<annotation/>" : "<html/>");
+      } else {
+        dir.Write(format("{}.txt", i), good ? "0 0.5 0.5 1 1\n" : "cat\n");
+      }
+    }
+    const std::string why = WhyNoSource(xml ? "voc" : "yolo", {{"path", dir.path()}});
+    const auto of = [&](int i) { return dir.path(format("{}.{}", i, xml ? "xml" : "txt")); };
+    CheckHas(why, "; 5 more files are wrong: " + of(3));
+    for (const int i : {1, 4, 5, 6}) CheckHas(why, of(i));
+    CHECK_FALSE(Says(why, of(7)));
+  }
+}
+
 TEST_CASE("yolo refuses wrong names and missing files") {
   const Refused why("yolo", "a.txt");
   const std::string object = "1 0.5 0.5 1 1\n";

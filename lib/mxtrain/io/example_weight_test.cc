@@ -161,6 +161,8 @@ TEST_CASE("list: a column of each line is the weight") {
            "examples:2: 2 columns, but the weight is column 2, counted from 0, which is the path");
   CheckHas(why("0.png cat 1\n1.png dog x\n"), "examples:2: the weight 'x' is not a number");
   CheckHas(why("0.png cat 1\n1.png dog -2\n"), "examples:2: the weight -2 is not a finite number");
+  CheckHas(why("0.png cat -1\n1.png dog 1\n2.png dog -2\n0.png dog -3\n"),
+           "as none; other wrong weights: ");
   CheckHas(why("0.png cat 1\n1.png dog nan\n"), "examples:2: the weight");
   CheckHas(why("0.png cat 0\n1.png dog 0\n"), "every example has the weight 0");
 }

@@ -110,6 +110,7 @@ std::unique_ptr<Source> NewVocSource(const VocParam& param) {
   BoxTable table;
   std::vector<std::string> paths, names, places;
   std::vector<std::vector<NamedBox>> objects;
+  WrongFiles wrong;
   int64_t without = 0;
   std::string first_without;
   for (std::string& image : ImagesIn(folders.images)) {
@@ -120,13 +121,15 @@ std::unique_ptr<Source> NewVocSource(const VocParam& param) {
       if (without++ == 0) first_without = image;
       continue;
     }
-    objects.push_back(ReadAnnotation(file));
+    objects.emplace_back();
+    wrong.Try([&] { objects.back() = ReadAnnotation(file); });
     for (const NamedBox& box : objects.back()) {
       names.push_back(box.name);
       places.push_back(file);
     }
     paths.push_back(std::move(image));
   }
+  wrong.ThrowIfAny();
   if (paths.empty()) {
     Throw(ErrorKind::kData, "no image in {} has an annotation of its name in {}{}", folders.images,
           folders.annotations, param.set.empty() ? "" : " and is in " + param.set);

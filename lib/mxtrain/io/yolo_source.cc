@@ -329,18 +329,20 @@ bool HoldsYoloFiles(const fs::path& folder) {
 std::unique_ptr<Source> NewYoloSource(const YoloParam& param) {
   YoloFiles files(param);
   std::vector<YoloImage> images;
+  WrongFiles wrong;
   int64_t last = -1;
   std::string first_file, first_without;
   size_t without = 0;
   for (std::string& path : files.images()) {
     YoloImage image{.path = std::move(path)};
     image.file = files.FileOf(image.path);
-    if (!image.file.empty()) image.objects = ReadYoloFile(image.file);
+    if (!image.file.empty()) wrong.Try([&] { image.objects = ReadYoloFile(image.file); });
     if (image.file.empty() && without++ == 0) first_without = image.path;
     if (first_file.empty()) first_file = image.file;
     for (const YoloObject& object : image.objects) last = std::max(last, object.number);
     images.push_back(std::move(image));
   }
+  wrong.ThrowIfAny();
   if (first_file.empty()) {
     Throw(ErrorKind::kData,
           "no image in {} has a text file of its name{}: name the folder of these as annotations",

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "mxtrain/base/error.h"
 #include "mxtrain/io/boxes.h"
 #include "mxtrain/io/source.h"
 
@@ -28,6 +29,25 @@ struct BoxTable {
   // Of images whose sizes had to be known but could not be read: why. Reading them throws it.
   std::map<size_t, std::string> unreadable;
   std::vector<std::string> notes, warnings, losses;  // of the source
+};
+
+// What is wrong (kData) with files of which all are read, to be told at once.
+class WrongFiles {
+ public:
+  template <typename F>
+  void Try(F&& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;
+      errors_.emplace_back(error.what());
+    }
+  }
+  // Throws kData with the first errors, if there were any.
+  void ThrowIfAny() const;
+
+ private:
+  std::vector<std::string> errors_;
 };
 
 // Fields: data (images of any size) and label, [most, columns], of as many objects as an image has
