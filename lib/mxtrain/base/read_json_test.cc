@@ -38,5 +38,22 @@ TEST_CASE("external JSON is read within bounds") {
   CHECK_THROWS_WITH_AS(ReadJsonOf("x.json", "]"), "x.json: it is not JSON at its byte 1", Error);
 }
 
+TEST_CASE("integers of external JSON are taken as they stand, or not at all") {
+  const auto in = [](const char* text, int64_t least, int64_t most) {
+    return IntegerIn(*ReadJson<FileJson>(text), least, most);
+  };
+  CHECK(in("0", 0, 9) == 0);
+  CHECK(in("9", 0, 9) == 9);
+  CHECK(in("-5", -5, 9) == -5);
+  CHECK(in("9223372036854775807", 0, INT64_MAX) == INT64_MAX);
+  CHECK(in("-9223372036854775808", INT64_MIN, 0) == INT64_MIN);
+  for (const char* other : {"10", "-1", "4294967296", "9223372036854775808", "18446744073709551615",
+                            "99999999999999999999", "1.0", "1e0", "true", "null", "\"1\"", "[1]"}) {
+    CAPTURE(other);
+    CHECK_FALSE(in(other, 0, 9));
+  }
+  CHECK_FALSE(in("18446744073709551615", INT64_MIN, INT64_MAX));
+}
+
 }  // namespace
 }  // namespace mxtrain
